@@ -29,6 +29,10 @@ type Caps struct {
 	NoBreaks bool
 	// Notifies reports that the store pushes broken leases; see Store.NotifyBroken.
 	Notifies bool
+	// EndsCalls reports that Close of the engine ends its pending calls, which then return
+	// ErrClosed. Otherwise the Store ends their contexts, with ErrClosed as the cause, and closes
+	// the engine when they have returned.
+	EndsCalls bool
 	// MaxPermits is the largest limit of a semaphore that the store keeps. Zero means no
 	// bound.
 	MaxPermits int64

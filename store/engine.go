@@ -8,6 +8,10 @@ import (
 // Engine is what a Store works on; package driver says how to write one. Every method keeps the
 // contract of the Store's method of the same name. Requests are valid when they arrive: the Store
 // has checked names, owners, kinds, weights and TTLs by Caps. Renew is called with one lease or more.
+//
+// No call begins after Close, which is called once, when the calls before it have returned: their
+// contexts have ended by then (but see Caps.EndsCalls). Close waits for what the engine itself
+// has under way, for a bounded time.
 type Engine interface {
 	Acquire(ctx context.Context, r AcquireRequest) (Grant, error)
 	Renew(ctx context.Context, leases []Lease) []error

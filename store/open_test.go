@@ -17,6 +17,8 @@ type opened struct {
 	o   OpenOptions
 }
 
+func (*opened) Caps() Caps { return Caps{} }
+
 // unusedScheme returns a scheme that is not registered, also if the tests run more than once.
 func unusedScheme(name string) string {
 	for n := 0; ; n++ {

@@ -15,7 +15,10 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/gate"
 )
 
 // Store keeps locks. All methods are safe for concurrent use and send nothing if
@@ -24,10 +27,15 @@ import (
 // Close it fails with ErrClosed, or with ErrInvalid if the request is invalid.
 type Store struct {
 	engine Engine
+	gate   *gate.Gate
+	// endsCalls is Caps.EndsCalls.
+	endsCalls bool
 }
 
 // New returns the store that an engine keeps. It closes the engine when it is closed itself.
-func New(e Engine) *Store { return &Store{engine: e} }
+func New(e Engine) *Store {
+	return &Store{engine: e, gate: gate.New(ErrClosed), endsCalls: e.Caps().EndsCalls}
+}
 
 // Engine returns the engine of the store. Packages of engines use it to offer more than a
 // Store does.
@@ -60,7 +68,13 @@ func (s *Store) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) {
 	if err := r.Check(s.Caps()); err != nil {
 		return Grant{}, err
 	}
-	return s.engine.Acquire(ctx, r)
+	ctx, c, err := s.begin(ctx)
+	if err != nil {
+		return Grant{}, err
+	}
+	defer c.end()
+	grant, err := s.engine.Acquire(ctx, r)
+	return grant, ended(ctx, err)
 }
 
 // Renew makes each lease last at least its TTL from now, and never shortens
@@ -79,7 +93,25 @@ func (s *Store) Renew(ctx context.Context, leases []Lease) []error {
 			return s.renewValid(ctx, leases, caps)
 		}
 	}
-	return s.engine.Renew(ctx, leases)
+	return s.renew(ctx, leases)
+}
+
+// renew renews leases that are valid.
+func (s *Store) renew(ctx context.Context, leases []Lease) []error {
+	ctx, c, err := s.begin(ctx)
+	if err != nil {
+		errs := make([]error, len(leases))
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
+	defer c.end()
+	errs := s.engine.Renew(ctx, leases)
+	for i := range errs {
+		errs[i] = ended(ctx, errs[i])
+	}
+	return errs
 }
 
 // renewValid renews those of the leases that are valid.
@@ -94,7 +126,7 @@ func (s *Store) renewValid(ctx context.Context, leases []Lease, caps Caps) []err
 	if len(valid) == 0 {
 		return errs
 	}
-	results := s.engine.Renew(ctx, valid)
+	results := s.renew(ctx, valid)
 	for i := range errs {
 		if errs[i] == nil {
 			errs[i], results = results[0], results[1:]
@@ -112,7 +144,12 @@ func (s *Store) Release(ctx context.Context, r ReleaseRequest) error {
 	if err := r.Check(s.Caps()); err != nil {
 		return err
 	}
-	return s.engine.Release(ctx, r)
+	ctx, c, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	return ended(ctx, s.engine.Release(ctx, r))
 }
 
 // Wait acquires the lock r.Name for r.Owner, queueing while another owner
@@ -143,7 +180,13 @@ func (s *Store) Wait(ctx context.Context, r WaitRequest, reason func(error)) (Gr
 	if err := r.Check(s.Caps()); err != nil {
 		return Grant{}, err
 	}
-	return s.engine.Wait(ctx, r, reason)
+	ctx, c, err := s.begin(ctx)
+	if err != nil {
+		return Grant{}, err
+	}
+	defer c.end()
+	grant, err := s.engine.Wait(ctx, r, reason)
+	return grant, ended(ctx, err)
 }
 
 // ReleaseAndRejoin releases the lease of r as Release does, with the same
@@ -163,7 +206,13 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r ReleaseRequest, next Wai
 	if err := CheckRejoin(r, next, s.Caps()); err != nil {
 		return false, err
 	}
-	return s.engine.ReleaseAndRejoin(ctx, r, next)
+	ctx, c, err := s.begin(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer c.end()
+	queued, err = s.engine.ReleaseAndRejoin(ctx, r, next)
+	return queued, ended(ctx, err)
 }
 
 // BreakLease takes the lease that r.Owner holds with r.Token, for an operator. From then on the
@@ -186,7 +235,13 @@ func (s *Store) BreakLease(ctx context.Context, r BreakRequest) (left time.Durat
 	if err := r.Check(); err != nil {
 		return 0, err
 	}
-	return s.engine.BreakLease(ctx, r)
+	ctx, c, err := s.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	left, err = s.engine.BreakLease(ctx, r)
+	return left, ended(ctx, err)
 }
 
 // NotifyBroken calls f with the owner of each lease that is broken from now on, by
@@ -216,7 +271,13 @@ func (s *Store) Downgrade(ctx context.Context, r Lease) (Grant, error) {
 	if err := r.CheckDowngrade(s.Caps()); err != nil {
 		return Grant{}, err
 	}
-	return s.engine.Downgrade(ctx, r)
+	ctx, c, err := s.begin(ctx)
+	if err != nil {
+		return Grant{}, err
+	}
+	defer c.end()
+	grant, err := s.engine.Downgrade(ctx, r)
+	return grant, ended(ctx, err)
 }
 
 // Resize changes the number of permits of the semaphore called name, if it is in
@@ -235,7 +296,12 @@ func (s *Store) Resize(ctx context.Context, name string, from, to Kind) error {
 	if err := CheckResize(name, from, to, s.Caps()); err != nil {
 		return err
 	}
-	return s.engine.Resize(ctx, name, from, to)
+	ctx, c, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	return ended(ctx, s.engine.Resize(ctx, name, from, to))
 }
 
 // Inspect returns the state of one lock without changing it. A free lock is
@@ -245,7 +311,13 @@ func (s *Store) Inspect(ctx context.Context, name string) (State, error) {
 	if err := CheckName(name); err != nil {
 		return State{}, err
 	}
-	return s.engine.Inspect(ctx, name)
+	ctx, c, err := s.begin(ctx)
+	if err != nil {
+		return State{}, err
+	}
+	defer c.end()
+	state, err := s.engine.Inspect(ctx, name)
+	return state, ended(ctx, err)
 }
 
 // List returns the locks that are held, or may be held (State.Undecided), and whose
@@ -255,7 +327,13 @@ func (s *Store) Inspect(ctx context.Context, name string) (State, error) {
 // ErrIncomplete. If too few nodes answer, or some of a Redis Cluster do not, the error
 // matches ErrQuorum, and the locks are those that the others know.
 func (s *Store) List(ctx context.Context, prefix string) ([]State, error) {
-	return s.engine.List(ctx, prefix)
+	ctx, c, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.end()
+	states, err := s.engine.List(ctx, prefix)
+	return states, ended(ctx, err)
 }
 
 // Caps describes the store. It does not block and may be called after Close.
@@ -263,7 +341,59 @@ func (s *Store) List(ctx context.Context, prefix string) ([]State, error) {
 // are upgraded; the other fields stay the same.
 func (s *Store) Caps() Caps { return s.engine.Caps() }
 
-// Close frees the resources of the store. It waits for clean-up that is still
-// under way, for a bounded time. It releases no lease: each ends when its TTL
-// has passed. Calling it twice is harmless.
-func (s *Store) Close() error { return s.engine.Close() }
+// Close frees the resources of the store. It waits for pending calls, which end, and for
+// clean-up that is still under way, for a bounded time. It releases no lease: each ends when its
+// TTL has passed. Calling it twice is harmless.
+func (s *Store) Close() error {
+	idle, first := s.gate.Close()
+	if !first {
+		return nil
+	}
+	if !s.endsCalls {
+		timer := time.NewTimer(closeLimit)
+		defer timer.Stop()
+		select {
+		case <-idle:
+		case <-timer.C:
+		}
+	}
+	return s.engine.Close()
+}
+
+// closeLimit bounds how long Close waits for calls whose contexts have ended.
+const closeLimit = 5 * time.Second
+
+// call is one call that is under way.
+type call struct {
+	s    *Store
+	stop func() // may be nil
+}
+
+// begin counts a call, unless the store is closed. The context that it returns also ends when
+// the store is closed, if the engine needs that.
+func (s *Store) begin(ctx context.Context) (context.Context, call, error) {
+	if err := s.gate.Enter(); err != nil {
+		return ctx, call{}, err
+	}
+	if s.endsCalls {
+		return ctx, call{s: s}, nil
+	}
+	ctx, stop := s.gate.Until(ctx)
+	return ctx, call{s, stop}, nil
+}
+
+// ended returns ErrClosed instead of an error that says that ctx has ended, if it did because the
+// store was closed.
+func ended(ctx context.Context, err error) error {
+	if err != nil && errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), ErrClosed) {
+		return ErrClosed
+	}
+	return err
+}
+
+func (c call) end() {
+	if c.stop != nil {
+		c.stop()
+	}
+	c.s.gate.Leave()
+}

@@ -1,84 +1,79 @@
-// Package gate counts the calls of a store that are pending, so that closing the store
-// can wait for them and admit no more.
+// Package gate counts what is under way, so that closing can wait for it and admit no more.
 package gate
 
 import (
 	"context"
 	"sync"
-
-	"github.com/leasehold-dev/leasehold/store"
+	"sync/atomic"
 )
 
 // Gate admits calls until it is closed. It is safe for concurrent use.
 type Gate struct {
+	why     error
 	closing context.Context
 	shut    context.CancelCauseFunc
 
-	mu    sync.Mutex
-	calls int
+	calls atomic.Int64 // less than 0: the gate is closed
+	once  sync.Once
 	idle  chan struct{} // closed when the gate is closed and no call is left
 }
 
-// New returns an open gate.
-func New() *Gate {
-	g := &Gate{idle: make(chan struct{})}
+// New returns an open gate. why is the error of calls after Close.
+func New(why error) *Gate {
+	g := &Gate{why: why, idle: make(chan struct{})}
 	g.closing, g.shut = context.WithCancelCause(context.Background())
 	return g
 }
 
-// Enter counts a call, which then has to Leave. After Close it returns store.ErrClosed.
+// closed is what Close adds to the number of calls.
+const closed = -1 << 62
+
+// Enter counts a call, which then has to Leave. After Close it returns the gate's error.
 func (g *Gate) Enter() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.Closed() {
-		return store.ErrClosed
+	if g.calls.Add(1) < 0 {
+		g.Leave()
+		return g.why
 	}
-	g.calls++
 	return nil
 }
 
 // Stay counts one more call, closed or not. The caller is itself counted.
-func (g *Gate) Stay() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.calls++
-}
+func (g *Gate) Stay() { g.calls.Add(1) }
 
 // Leave ends a call that Enter or Stay counted.
 func (g *Gate) Leave() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.calls--
-	if g.Closed() && g.calls == 0 {
-		close(g.idle)
+	if g.calls.Add(-1) == closed {
+		g.once.Do(func() { close(g.idle) })
 	}
 }
 
 // Close closes the gate. The channel idle is closed when the last pending call has left.
 // The result first is false if the gate was closed already.
 func (g *Gate) Close() (idle <-chan struct{}, first bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.Closed() {
-		return g.idle, false
+	for {
+		n := g.calls.Load()
+		if n < 0 {
+			return g.idle, false
+		}
+		if g.calls.CompareAndSwap(n, n+1+closed) { // counted, so that nobody finds it idle before it is shut
+			break
+		}
 	}
-	g.shut(store.ErrClosed)
-	if g.calls == 0 {
-		close(g.idle)
-	}
+	g.shut(g.why)
+	g.Leave()
 	return g.idle, true
 }
 
 // Closed reports whether the gate is closed.
-func (g *Gate) Closed() bool { return g.closing.Err() != nil }
+func (g *Gate) Closed() bool { return g.calls.Load() < 0 }
 
 // Closing returns a channel that is closed with the gate.
 func (g *Gate) Closing() <-chan struct{} { return g.closing.Done() }
 
-// Until returns a context that also ends, with store.ErrClosed as its cause, when the
+// Until returns a context that also ends, with the gate's error as its cause, when the
 // gate is closed. The caller calls cancel when it needs the context no more.
 func (g *Gate) Until(ctx context.Context) (until context.Context, cancel func()) {
 	until, end := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(g.closing, func() { end(store.ErrClosed) })
+	stop := context.AfterFunc(g.closing, func() { end(g.why) })
 	return until, func() { stop(); end(nil) }
 }

@@ -22,7 +22,7 @@ func isClosed(c <-chan struct{}) bool {
 // A closed gate admits no call. It is idle when the last pending call has left, and all work
 // that pending calls have started meanwhile.
 func TestCloseWaitsForPendingCalls(t *testing.T) {
-	g := gate.New()
+	g := gate.New(store.ErrClosed)
 	if err := g.Enter(); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestCloseWaitsForPendingCalls(t *testing.T) {
 }
 
 func TestCloseWithoutCalls(t *testing.T) {
-	if idle, first := gate.New().Close(); !first || !isClosed(idle) {
+	if idle, first := gate.New(store.ErrClosed).Close(); !first || !isClosed(idle) {
 		t.Errorf("Close without calls: first %v, idle %v, want both", first, isClosed(idle))
 	}
 }
@@ -59,7 +59,7 @@ func TestCloseWithoutCalls(t *testing.T) {
 // A context of Until ends with the gate, with its parent, and by its own cancel function.
 func TestUntil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := gate.New()
+		g := gate.New(store.ErrClosed)
 		parent, end := context.WithCancel(t.Context())
 		byGate, cancel := g.Until(t.Context())
 		defer cancel()

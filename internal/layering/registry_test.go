@@ -81,7 +81,7 @@ var project = rules{
 		"internal/renewer":                   {"internal/leasefsm", "internal/clock"},
 		"internal/waitq":                     {"internal/clock"},
 		"internal/audience":                  {},
-		"internal/gate":                      {"store"},
+		"internal/gate":                      {},
 		"internal/gather":                    {"internal/gate"},
 		"internal/redisurl":                  {"store"},
 		"internal/unclaimed":                 {"store"},

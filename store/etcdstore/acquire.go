@@ -12,10 +12,6 @@ import (
 
 // Acquire implements driver.Engine, in one transaction.
 func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	if err := s.gate.Enter(); err != nil {
-		return store.Grant{}, err
-	}
-	defer s.gate.Leave()
 	start := s.clock.Now()
 	if err := ctx.Err(); err != nil {
 		return store.Grant{}, s.failed(ctx, "acquire", r.Name, false, err)

@@ -24,10 +24,6 @@ func (s *engine) NotifyBroken(f func(owner string)) (stop func()) {
 // refused, but etcd has extended the lease by then. Locks of native clients are refused with
 // store.ErrUnsupported.
 func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
-	if err := s.gate.Enter(); err != nil {
-		return 0, err
-	}
-	defer s.gate.Leave()
 	const op = "break the lease of"
 	if err := ctx.Err(); err != nil {
 		return 0, s.failed(ctx, op, r.Name, false, err)

@@ -11,10 +11,6 @@ import (
 // Downgrade implements driver.Engine. The transaction that makes the writer a reader tells
 // the readers behind it.
 func (s *engine) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
-	if err := s.gate.Enter(); err != nil {
-		return store.Grant{}, err
-	}
-	defer s.gate.Leave()
 	if err := ctx.Err(); err != nil {
 		return store.Grant{}, s.failed(ctx, "downgrade", r.Name, false, err)
 	}
@@ -86,10 +82,6 @@ func (s *core) downgrade(ctx context.Context, r store.Lease) (entry, error) {
 // change in one, because there are more than a hundred, are an error that matches
 // store.ErrUnsupported.
 func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) error {
-	if err := s.gate.Enter(); err != nil {
-		return err
-	}
-	defer s.gate.Leave()
 	if err := ctx.Err(); err != nil {
 		return s.failed(ctx, "resize", name, false, err)
 	}

@@ -197,10 +197,7 @@ func (s *link) failed(ctx context.Context, op, name string, doubt bool, err erro
 	if name != "" {
 		what = fmt.Sprintf("%s %q", op, name)
 	}
-	if cause := context.Cause(ctx); cause != nil {
-		if errors.Is(cause, store.ErrClosed) {
-			return store.ErrClosed
-		}
+	if ctx.Err() != nil {
 		return fmt.Errorf("%s in %s: %w", what, s.members, ctx.Err())
 	}
 	n := store.NodeOutcome{Node: s.members.String()}

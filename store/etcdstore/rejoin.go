@@ -10,10 +10,6 @@ import (
 // entry for a turn instead of two. It makes no place for a lock that several can hold,
 // whose waiters enter beside each other.
 func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
-	if err := s.gate.Enter(); err != nil {
-		return false, err
-	}
-	defer s.gate.Leave()
 	if err := ctx.Err(); err != nil {
 		return false, s.failed(ctx, "release", r.Name, false, err)
 	}

@@ -15,10 +15,6 @@ import (
 // and then reads that the locks still belong to their owners: a server may answer a
 // keep-alive for a lease that was revoked.
 func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
-	if err := s.gate.Enter(); err != nil {
-		return same(err, len(leases))
-	}
-	defer s.gate.Leave()
 	if err := ctx.Err(); err != nil {
 		return same(s.failed(ctx, "renew", "", false, err), len(leases))
 	}

@@ -49,7 +49,7 @@ func open(endpoints []string, o *Options) (*engine, error) {
 		return nil, fmt.Errorf("%w: no endpoint of etcd is given", store.ErrInvalid)
 	}
 	l := &link{o: c, members: newMembers(endpoints, c), layout: layout{c.Prefix}, clock: clock.System(), replaced: replaced{longest: longest.New(c.MaxTTL)}, lookAfter: defaultLookAfter}
-	g := gate.New()
+	g := gate.New(store.ErrClosed)
 	s := &engine{core: core{link: l, gate: g, pool: &pool{link: l, gate: g}, batches: newBatches(l, g, mostAlone), refreshes: newRefreshes(l, g)}}
 	// Any user that may lock can write such a message, so the lease is looked at.
 	s.inbox = newInbox(l, rand.Text()[:12], func(owner string, create int64) {

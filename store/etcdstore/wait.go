@@ -47,10 +47,6 @@ type turn interface {
 // The process that releases the lock writes to the inbox of this one, which watches it.
 // If that fails, and for native clients, the waiter watches the place before its own.
 func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
-	if err := s.gate.Enter(); err != nil {
-		return store.Grant{}, err
-	}
-	defer s.gate.Leave()
 	if reason == nil {
 		reason = func(error) {}
 	}
@@ -87,8 +83,6 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 		return store.Grant{}, err
 	}
 	s.examineAgain(ctx)
-	ctx, cancel := s.gate.Until(ctx)
-	defer cancel()
 	g, err := w.run(ctx)
 	if errors.Is(err, store.ErrKindMismatch) && w.place != nil {
 		// The caller may end the lease in use, and use the name for another kind.

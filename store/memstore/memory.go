@@ -207,8 +207,8 @@ func (s *engine) Caps() store.Caps {
 		Quorum:   1,
 		Reach:    "process",
 		Clock:    "this process's own clock",
-		Notifies: true,
-		Class:    store.CrashSafe, // a crash of the process ends all holders too
+		Notifies: true, EndsCalls: true,
+		Class: store.CrashSafe, // a crash of the process ends all holders too
 	}
 }
 

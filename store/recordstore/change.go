@@ -26,10 +26,6 @@ func (s *engine) change(ctx context.Context, request, name string, step func(*tx
 
 // Downgrade implements driver.Engine.
 func (s *engine) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
-	if err := s.gate.Enter(); err != nil {
-		return store.Grant{}, err
-	}
-	defer s.gate.Leave()
 	ans, err := s.change(ctx, "downgrade", r.Name, func(t *txn) (rule.Record, rule.Answer) {
 		t.touch(r.Owner)
 		return rule.Downgrade(t.rec, r.Owner, r.TTL, t.floor, t.now)
@@ -42,10 +38,6 @@ func (s *engine) Downgrade(ctx context.Context, r store.Lease) (store.Grant, err
 
 // Resize implements driver.Engine.
 func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) error {
-	if err := s.gate.Enter(); err != nil {
-		return err
-	}
-	defer s.gate.Leave()
 	ans, err := s.change(ctx, "resize", name, func(t *txn) (rule.Record, rule.Answer) {
 		return rule.Resize(t.rec, rule.Spec(from.Normal()), rule.Spec(to.Normal()), t.now)
 	})
@@ -57,10 +49,6 @@ func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) e
 
 // BreakLease implements driver.Engine.
 func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
-	if err := s.gate.Enter(); err != nil {
-		return 0, err
-	}
-	defer s.gate.Leave()
 	ans, err := s.change(ctx, "break the lease of", r.Name, func(t *txn) (rule.Record, rule.Answer) {
 		return rule.BreakLease(t.rec, rule.Break{Owner: r.Owner, Token: r.Token, Now: r.Now, Note: r.Note(), Keep: store.KeepBroken}, t.now)
 	})

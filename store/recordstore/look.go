@@ -14,10 +14,6 @@ import (
 
 // Inspect implements driver.Engine.
 func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) {
-	if err := s.gate.Enter(); err != nil {
-		return store.State{}, err
-	}
-	defer s.gate.Leave()
 	var snap *snapshot
 	if _, err := s.register(name).do(ctx, func(t *txn) { snap = t.snap }); err != nil {
 		return store.State{}, s.failed("inspect", name, false, err)
@@ -32,10 +28,6 @@ func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) 
 
 // List implements driver.Engine. A record that cannot be read makes the result incomplete.
 func (s *engine) List(ctx context.Context, prefix string) ([]store.State, error) {
-	if err := s.gate.Enter(); err != nil {
-		return nil, err
-	}
-	defer s.gate.Leave()
 	bounded, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
 	held := []store.State{}

@@ -53,7 +53,7 @@ func newEngine(d Driver, o *Options) *engine {
 	ringer, _ := d.(Ringer)
 	peers, _ := d.(Peers)
 	return &engine{
-		driver: d, ringer: ringer, peers: peers, gate: gate.New(), clock: clock.System(), registers: map[string]*register{},
+		driver: d, ringer: ringer, peers: peers, gate: gate.New(store.ErrClosed), clock: clock.System(), registers: map[string]*register{},
 		limit: cmp.Or(o.Timeout, 5*time.Second), poll: cmp.Or(o.Poll, 50*time.Millisecond), look: cmp.Or(o.Look, 2*time.Second),
 		log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 	}
@@ -186,10 +186,6 @@ func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 	if err := r.CheckClass(s.Caps()); err != nil {
 		return store.Grant{}, err
 	}
-	if err := s.gate.Enter(); err != nil {
-		return store.Grant{}, err
-	}
-	defer s.gate.Leave()
 	var ans rule.Answer
 	maybe, err := s.register(r.Name).do(ctx, func(t *txn) { ans = t.admit(r.Lease, 0, false) })
 	if err != nil {
@@ -231,13 +227,6 @@ func (s *engine) undo(r store.Lease) {
 // Renew implements driver.Engine.
 func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
-	if err := s.gate.Enter(); err != nil {
-		for i := range errs {
-			errs[i] = err
-		}
-		return errs
-	}
-	defer s.gate.Leave()
 	type renewal struct {
 		g    *register
 		step *step
@@ -274,10 +263,6 @@ func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 
 // Release implements driver.Engine.
 func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
-	if err := s.gate.Enter(); err != nil {
-		return err
-	}
-	defer s.gate.Leave()
 	if _, ok := s.rejoined.Take(r.Lease); ok {
 		s.undo(r.Lease)
 		return store.ErrNotHeld

@@ -47,12 +47,6 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 	if err := r.CheckClass(caps); err != nil {
 		return store.Grant{}, err
 	}
-	if err := s.gate.Enter(); err != nil {
-		return store.Grant{}, err
-	}
-	defer s.gate.Leave()
-	ctx, cancel := s.gate.Until(ctx)
-	defer cancel()
 	start := s.now()
 	claim, claimed := s.rejoined.Take(r.Lease)
 	if claimed {
@@ -75,7 +69,7 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 	}()
 	for next := (decision{ask: !claimed}); ; {
 		if ctx.Err() != nil {
-			return store.Grant{}, s.failed("wait for", r.Name, false, ended(ctx))
+			return store.Grant{}, s.failed("wait for", r.Name, false, ctx.Err())
 		}
 		if next.ask {
 			sent := s.now()
@@ -125,14 +119,6 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 		}
 		timer.Stop()
 	}
-}
-
-// ended returns why a wait has ended.
-func ended(ctx context.Context) error {
-	if errors.Is(context.Cause(ctx), store.ErrClosed) {
-		return store.ErrClosed
-	}
-	return ctx.Err()
 }
 
 func (w *waiter) join() bool {
@@ -308,10 +294,6 @@ type rejoin struct {
 
 // ReleaseAndRejoin implements driver.Engine, with one write.
 func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
-	if err := s.gate.Enter(); err != nil {
-		return false, err
-	}
-	defer s.gate.Leave()
 	if !r.Kind.IsMutex() || !next.Kind.IsMutex() || next.Barge {
 		return false, s.Release(ctx, r)
 	}

@@ -76,7 +76,7 @@ func (c *clusterEngine) Caps() store.Caps {
 		Engine: "redis-cluster", Nodes: 1, Quorum: 1,
 		MaxTTL: c.s.mostTTL, Reach: "network", Clock: "that of the server that has the lock",
 		Class:    store.Efficiency,
-		Notifies: true,
+		Notifies: true, EndsCalls: true,
 	}
 }
 

@@ -158,7 +158,7 @@ func (s *engine) Caps() store.Caps {
 		Class: s.class,
 		// A single server hands on the sooner, the less it has to do besides.
 		Rejoins:  len(s.nodes) > 1,
-		Notifies: true,
+		Notifies: true, EndsCalls: true,
 	}
 	if len(s.nodes) > 1 {
 		c.MaxPermits = rule.MaxSlots

@@ -247,9 +247,9 @@ func (s *engine) settleAt(l store.Lease, q httpapi.Request, servers map[int]bool
 	if len(servers) == 0 {
 		return
 	}
-	s.calls.Add(1)
+	s.undoing.Add(1)
 	go func() {
-		defer s.calls.Done()
+		defer s.undoing.Done()
 		ctx, stop := context.WithTimeout(context.Background(), min(max(l.TTL, time.Second), 10*time.Second))
 		defer stop()
 		defer context.AfterFunc(s.closing, func() { time.AfterFunc(2*time.Second, stop) })()

@@ -26,9 +26,7 @@ type engine struct {
 
 	closing context.Context // ends with Close
 	close   context.CancelFunc
-	mu      sync.Mutex // guards closed, and calls while it is false
-	closed  bool
-	calls   sync.WaitGroup
+	undoing sync.WaitGroup // attempts that are being taken back
 }
 
 func newEngine(servers []string, o Options) *engine {
@@ -46,11 +44,6 @@ func newEngine(servers []string, o Options) *engine {
 
 // ask asks a server what the store can do.
 func (s *engine) ask(ctx context.Context) error {
-	ctx, stop, err := s.during(ctx)
-	if err != nil {
-		return err
-	}
-	defer stop()
 	var caps httpapi.Caps
 	if err := s.run(ctx, &call{op: "open", method: http.MethodGet, path: "/v1/store", out: &caps}); err != nil {
 		return err
@@ -75,28 +68,6 @@ func (s *engine) Caps() store.Caps {
 	return c
 }
 
-// during begins a call, unless the store is closed. The context that it returns also ends when
-// the store is closed. The caller calls stop at the end.
-func (s *engine) during(ctx context.Context) (_ context.Context, stop func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return ctx, nil, store.ErrClosed
-	}
-	s.calls.Add(1)
-	ctx, cancel := context.WithCancelCause(ctx)
-	detach := context.AfterFunc(s.closing, func() { cancel(store.ErrClosed) })
-	return ctx, func() { detach(); cancel(nil); s.calls.Done() }, nil
-}
-
-// ended turns the end of a context of during into the error for the caller.
-func ended(ctx context.Context, err error) error {
-	if err != nil && errors.Is(context.Cause(ctx), store.ErrClosed) {
-		return store.ErrClosed
-	}
-	return err
-}
-
 // Acquire implements driver.Engine.
 func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	if err := r.CheckClass(s.Caps()); err != nil {
@@ -107,20 +78,15 @@ func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 
 // grant asks for a grant, and takes the attempt back if its outcome is unknown.
 func (s *engine) grant(ctx context.Context, op string, l store.Lease) (store.Grant, error) {
-	ctx, stop, err := s.during(ctx)
-	if err != nil {
-		return store.Grant{}, err
-	}
-	defer stop()
 	q := httpapi.RequestOf(l)
 	q.Call = store.NewOwner()
 	var g httpapi.Grant
 	c := &call{op: op, name: l.Name, method: http.MethodPost, path: pathOf(l.Name, "/"+op), body: &q, out: &g, again: func(n int) { q.Again = n }}
-	if err = s.run(ctx, c); err != nil {
+	if err := s.run(ctx, c); err != nil {
 		if op == "acquire" {
 			s.undo(l, q.Call, c.others())
 		}
-		return store.Grant{}, ended(ctx, err)
+		return store.Grant{}, err
 	}
 	s.refuse(l, q.Call, c.others())
 	return store.Grant{Token: g.Token, Slot: g.Slot, Slots: g.Slots, Repeated: g.Repeated || len(c.ambiguous) > 0}, nil
@@ -133,13 +99,8 @@ func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	for _, l := range leases {
 		q.Leases = append(q.Leases, httpapi.NamedRequest{LockName: statejson.NameOf(l.Name), Request: httpapi.RequestOf(l)})
 	}
-	ctx, stop, err := s.during(ctx)
-	if err != nil {
-		return fill(errs, err)
-	}
-	defer stop()
 	var a httpapi.Renewed
-	err = ended(ctx, s.run(ctx, &call{op: "renew", method: http.MethodPost, path: "/v1/renew", body: q, out: &a}))
+	err := s.run(ctx, &call{op: "renew", method: http.MethodPost, path: "/v1/renew", body: q, out: &a})
 	if err == nil && len(a.Results) != len(leases) {
 		err = errors.New("the server answered about another number of leases than it was asked about")
 	}
@@ -164,47 +125,32 @@ func fill(errs []error, err error) []error {
 
 // Release implements driver.Engine.
 func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
-	ctx, stop, err := s.during(ctx)
-	if err != nil {
-		return err
-	}
-	defer stop()
 	q := httpapi.RequestOf(r.Lease)
 	q.Renewed, q.Undo, q.Call = r.Renewed, r.Undo, store.NewOwner()
 	c := &call{op: "release", name: r.Name, method: http.MethodPost, path: pathOf(r.Name, "/release")}
 	c.body = &q
 	c.again = func(n int) { q.Again = n }
-	err = s.run(ctx, c)
+	err := s.run(ctx, c)
 	if errors.Is(err, store.ErrNotHeld) && len(c.others()) > 0 {
 		return nil // the server that may have released it could not say so
 	}
-	return ended(ctx, err)
+	return err
 }
 
 // Inspect implements driver.Engine.
 func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) {
-	ctx, stop, err := s.during(ctx)
-	if err != nil {
-		return store.State{}, err
-	}
-	defer stop()
 	var a statejson.State
 	if err := s.run(ctx, &call{op: "inspect", name: name, method: http.MethodGet, path: pathOf(name, ""), out: &a}); err != nil {
-		return store.State{}, ended(ctx, err)
+		return store.State{}, err
 	}
 	return a.Store()
 }
 
 // List implements driver.Engine. It leaves out locks that the client may not see.
 func (s *engine) List(ctx context.Context, prefix string) ([]store.State, error) {
-	ctx, stop, err := s.during(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer stop()
 	var a httpapi.Locks
 	if err := s.run(ctx, &call{op: "list", method: http.MethodGet, path: "/v1/locks?prefix=" + url.QueryEscape(prefix), out: &a}); err != nil {
-		return nil, ended(ctx, err)
+		return nil, err
 	}
 	states := make([]store.State, 0, len(a.Locks))
 	for _, j := range a.Locks {
@@ -233,28 +179,18 @@ func (s *engine) Downgrade(ctx context.Context, l store.Lease) (store.Grant, err
 
 // Resize implements driver.Engine.
 func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) error {
-	ctx, stop, err := s.during(ctx)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	return ended(ctx, s.run(ctx, &call{op: "resize", name: name, method: http.MethodPost, path: pathOf(name, "/resize"), body: httpapi.Resize{From: from.Normal().Limit, To: to.Normal().Limit}}))
+	return s.run(ctx, &call{op: "resize", name: name, method: http.MethodPost, path: pathOf(name, "/resize"), body: httpapi.Resize{From: from.Normal().Limit, To: to.Normal().Limit}})
 }
 
 // BreakLease implements driver.Engine.
 func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (time.Duration, error) {
-	ctx, stop, err := s.during(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer stop()
 	q := httpapi.Break{Token: r.Token, Owner: r.Owner, Reason: r.Reason, Now: r.Now, By: r.By}
 	if !r.At.IsZero() {
 		q.At = &r.At
 	}
 	var a httpapi.BreakAnswer
-	err = s.run(ctx, &call{op: "break", name: r.Name, method: http.MethodPost, path: pathOf(r.Name, "/break"), body: q, out: &a})
-	return time.Duration(a.Left), ended(ctx, err)
+	err := s.run(ctx, &call{op: "break", name: r.Name, method: http.MethodPost, path: pathOf(r.Name, "/break"), body: q, out: &a})
+	return time.Duration(a.Left), err
 }
 
 // ReleaseAndRejoin implements driver.Engine. It only releases.
@@ -268,15 +204,9 @@ func (s *engine) NotifyBroken(func(owner string)) (stop func()) { return func() 
 // Close implements driver.Engine. It waits for attempts that are being taken back, for two seconds
 // at most.
 func (s *engine) Close() error {
-	s.mu.Lock()
-	closed := s.closed
-	s.closed = true
-	s.mu.Unlock()
-	if !closed {
-		s.close()
-	}
-	s.calls.Wait()
-	if t, ok := s.o.Transport.(interface{ CloseIdleConnections() }); ok && !closed {
+	s.close()
+	s.undoing.Wait()
+	if t, ok := s.o.Transport.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()
 	}
 	return nil

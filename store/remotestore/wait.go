@@ -28,13 +28,8 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 	if err := r.CheckClass(s.Caps()); err != nil {
 		return store.Grant{}, err
 	}
-	ctx, stop, err := s.during(ctx)
-	if err != nil {
-		return store.Grant{}, err
-	}
-	defer stop()
 	if ctx.Err() != nil {
-		return store.Grant{}, ended(ctx, ctx.Err())
+		return store.Grant{}, ctx.Err()
 	}
 	began := s.clock.Now()
 	l := r.Lease
@@ -62,7 +57,7 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 			if again > 0 {
 				s.undo(l, number, map[int]bool{server: true})
 			}
-			return store.Grant{}, ended(ctx, ctx.Err())
+			return store.Grant{}, ctx.Err()
 		case none && !answered && !refused(err) && again <= 2:
 			continue // that server alone knows what became of the request
 		case again > 0 && errors.Is(err, store.ErrNotHeld): // an earlier try has ended meanwhile
@@ -84,7 +79,7 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 			reason(&store.QuorumError{Op: "wait", Name: r.Name, Need: 1, Nodes: nodes})
 		}
 		if i%len(s.servers) == 0 && !sleep(ctx, min(time.Duration(i)*10*time.Millisecond, time.Second)) {
-			return store.Grant{}, ended(ctx, ctx.Err())
+			return store.Grant{}, ctx.Err()
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
@@ -25,8 +24,7 @@ type flaw string
 type flawed struct {
 	store.Engine // nil: the suite calls nothing else
 	*core
-	flaw   flaw
-	closed atomic.Bool
+	flaw flaw
 }
 
 type core struct {
@@ -140,9 +138,6 @@ func (s *flawed) same(a, b string) bool {
 func (s *flawed) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	if err := s.require(r.Lease); err != nil {
 		return store.Grant{}, err
-	}
-	if s.closed.Load() {
-		return store.Grant{}, store.ErrClosed
 	}
 	if err := ctx.Err(); err != nil && !s.is("an ended context is not looked at") {
 		if s.is("an ended context leaves the lease") {
@@ -261,9 +256,6 @@ func (s *flawed) Renew(ctx context.Context, leases []store.Lease) []error {
 }
 
 func (s *flawed) renew(ctx context.Context, r store.Lease) error {
-	if s.closed.Load() {
-		return store.ErrClosed
-	}
 	if err := ctx.Err(); err != nil {
 		if s.is("an ended context is a loss") {
 			return store.ErrNotHeld
@@ -307,9 +299,6 @@ func (s *flawed) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
 		return err
 	}
-	if s.closed.Load() {
-		return store.ErrClosed
-	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -350,9 +339,6 @@ func (s *flawed) Inspect(ctx context.Context, name string) (store.State, error) 
 	if err := store.CheckName(name); err != nil {
 		return store.State{}, err
 	}
-	if s.closed.Load() {
-		return store.State{}, store.ErrClosed
-	}
 	if err := ctx.Err(); err != nil {
 		return store.State{}, err
 	}
@@ -388,9 +374,6 @@ func (s *flawed) state(name string, l *lock) store.State {
 }
 
 func (s *flawed) List(ctx context.Context, prefix string) ([]store.State, error) {
-	if s.closed.Load() {
-		return nil, store.ErrClosed
-	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -475,11 +458,8 @@ func (s *flawed) require(r store.Lease) error {
 }
 
 func (s *flawed) Close() error {
-	if s.is("close does nothing") {
-		return nil
-	}
-	if s.closed.Swap(true) && s.is("closing twice fails") {
-		return errors.New("closed already")
+	if s.is("closing fails") {
+		return errors.New("it is closed already")
 	}
 	if s.is("close ends the leases") {
 		s.mu.Lock()

@@ -28,11 +28,7 @@ func (s *flawed) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 func (s *flawed) waitAt(ctx context.Context, p *place, start clock.Instant, reason func(error)) (store.Grant, error) {
 	told := store.BusyError{Position: -1}
 	for first := true; ; first = false {
-		if s.closed.Load() && (first || !s.is("waits do not end with the store")) {
-			s.leave(p)
-			return store.Grant{}, store.ErrClosed
-		}
-		if err := ctx.Err(); err != nil && !(first && s.is("an ended context is not looked at")) {
+		if err := ctx.Err(); err != nil && !(!first && s.is("waits do not end with the store")) && !(first && s.is("an ended context is not looked at")) {
 			if !s.is("waits that give up keep their place") {
 				s.leave(p)
 			}

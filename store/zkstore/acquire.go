@@ -16,14 +16,10 @@ import (
 // Acquire implements driver.Engine. It makes a place in the queue: if that is among the first
 // that fit together, it has the lock, and otherwise Acquire removes it again.
 func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	if err := s.gate.Enter(); err != nil {
-		return store.Grant{}, err
-	}
-	defer s.gate.Leave()
 	if err := s.require(r.Require); err != nil {
 		return store.Grant{}, err
 	}
-	ctx, cancel := s.limited(ctx)
+	ctx, cancel := s.timed(ctx)
 	defer cancel()
 	g, err := (&attempt{s, r, s.clock.Now()}).run(ctx)
 	switch {

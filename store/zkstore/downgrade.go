@@ -10,14 +10,10 @@ import (
 // Downgrade implements driver.Engine: it replaces the writer's place by a reader's with the
 // same number, in one transaction.
 func (s *engine) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
-	if err := s.gate.Enter(); err != nil {
-		return store.Grant{}, err
-	}
-	defer s.gate.Leave()
 	if err := s.require(r.Require); err != nil {
 		return store.Grant{}, err
 	}
-	ctx, cancel := s.limited(ctx)
+	ctx, cancel := s.timed(ctx)
 	defer cancel()
 	err := s.places.renew(ctx, r, s.clock.Now(), change{read: true})
 	var g store.Grant

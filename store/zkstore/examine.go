@@ -99,7 +99,7 @@ func (e *Examination) try(ctx context.Context, s *engine) error {
 	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: l}); err != nil { // makes what there has to be
 		return err
 	}
-	ctx, cancel := s.limited(ctx)
+	ctx, cancel := s.timed(ctx)
 	defer cancel()
 	if ss, leave, err := s.anyTree(ctx); err == nil {
 		defer leave()

@@ -31,16 +31,10 @@ func outcomeOf(err error) store.Outcome {
 // limited.
 func (s *engine) failed(ctx context.Context, op, name string, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errLimit) {
-		if errors.Is(cause, store.ErrClosed) {
-			return store.ErrClosed
-		}
 		if name == "" {
 			return fmt.Errorf("%s in %s: %w", op, s.node, ctx.Err())
 		}
 		return fmt.Errorf("%s %q in %s: %w", op, name, s.node, ctx.Err())
-	}
-	if s.gate.Closed() {
-		return store.ErrClosed
 	}
 	n := store.NodeOutcome{Node: s.node, Outcome: outcomeOf(err), Err: plain(explain(err, s.o.Base))}
 	if errors.Is(context.Cause(ctx), errLimit) {

@@ -13,11 +13,7 @@ import (
 // Inspect implements driver.Engine. Nobody can see how much of a session is left, so
 // ExpiresIn is the TTL.
 func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) {
-	if err := s.gate.Enter(); err != nil {
-		return store.State{}, err
-	}
-	defer s.gate.Leave()
-	ctx, cancel := s.limited(ctx)
+	ctx, cancel := s.timed(ctx)
 	defer cancel()
 	t, leave, err := s.anyTree(ctx)
 	if err != nil {
@@ -45,11 +41,7 @@ func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) 
 
 // List implements driver.Engine.
 func (s *engine) List(ctx context.Context, prefix string) ([]store.State, error) {
-	if err := s.gate.Enter(); err != nil {
-		return nil, err
-	}
-	defer s.gate.Leave()
-	ctx, cancel := s.limited(ctx)
+	ctx, cancel := s.timed(ctx)
 	defer cancel()
 	states, err := s.list(ctx, prefix)
 	if err != nil {

@@ -18,14 +18,10 @@ import (
 // down once instead of twice. It makes a place only for a mutex, and only if the session of the
 // lease is that of next.TTL.
 func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
-	if err := s.gate.Enter(); err != nil {
-		return false, err
-	}
-	defer s.gate.Leave()
 	if err := s.require(next.Require); err != nil {
 		return false, err
 	}
-	ctx, cancel := s.limited(ctx)
+	ctx, cancel := s.timed(ctx)
 	defer cancel()
 	j := &rejoining{s: s.places, owner: r.Owner, next: next, start: s.clock.Now()}
 	done, err := j.of(ctx, r)

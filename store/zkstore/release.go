@@ -9,11 +9,7 @@ import (
 // Release implements driver.Engine: it removes the owner's place. The place may be in a
 // session of another process.
 func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
-	if err := s.gate.Enter(); err != nil {
-		return err
-	}
-	defer s.gate.Leave()
-	ctx, cancel := s.limited(ctx)
+	ctx, cancel := s.timed(ctx)
 	defer cancel()
 	done, err := s.places.release(ctx, r)
 	switch {

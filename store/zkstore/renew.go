@@ -14,14 +14,7 @@ import (
 // which the server is asked for each of them.
 func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
-	if err := s.gate.Enter(); err != nil {
-		for i := range errs {
-			errs[i] = err
-		}
-		return errs
-	}
-	defer s.gate.Leave()
-	ctx, cancel := s.limited(ctx)
+	ctx, cancel := s.timed(ctx)
 	defer cancel()
 	start := s.clock.Now()
 	s.places.leases.prove(ctx, leases, start)

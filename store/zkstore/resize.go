@@ -16,11 +16,7 @@ import (
 // Resize implements driver.Engine. Waiters for the earlier number notice when they look
 // next, within a third of their TTL.
 func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) error {
-	if err := s.gate.Enter(); err != nil {
-		return err
-	}
-	defer s.gate.Leave()
-	ctx, cancel := s.limited(ctx)
+	ctx, cancel := s.timed(ctx)
 	defer cancel()
 	t, leave, err := s.anyTree(ctx)
 	if err == nil {

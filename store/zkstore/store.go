@@ -37,9 +37,9 @@ func openEngine(ctx context.Context, o *Options) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, g := newEnsemble(checked), gate.New()
+	e, g := newEnsemble(checked), gate.New(store.ErrClosed)
 	s := &engine{ensemble: e, gate: g, places: &places{ensemble: e, gate: g, listener: listener{gate: g}}, busy: lately{guessFor: usualGuess}}
-	ctx, cancel := s.limited(ctx)
+	ctx, cancel := s.timed(ctx)
 	defer cancel()
 	if err := e.open(ctx); err != nil {
 		if errors.Is(err, store.ErrUnsupported) {
@@ -94,15 +94,7 @@ func (s *engine) Close() error {
 	return nil
 }
 
-// limited returns a context that ends with ctx, when Options.Timeout has passed, and when
-// the store is closed.
-func (s *engine) limited(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := s.timed(ctx)
-	until, end := s.gate.Until(ctx)
-	return until, func() { end(); cancel() }
-}
-
-// timed is limited for a context that ends when the store is closed.
+// timed returns a context that ends with ctx, and when Options.Timeout has passed.
 func (s *engine) timed(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, s.o.Timeout, errLimit)
 }

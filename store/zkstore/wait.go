@@ -31,15 +31,9 @@ type waiting struct {
 // documentation). A waiter also looks by itself three times in its TTL. Barge has no effect:
 // the queue is ZooKeeper's, and has one order.
 func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
-	if err := s.gate.Enter(); err != nil {
-		return store.Grant{}, err
-	}
-	defer s.gate.Leave()
 	if err := s.require(r.Require); err != nil {
 		return store.Grant{}, err
 	}
-	ctx, cancel := s.gate.Until(ctx)
-	defer cancel()
 	w := &waiting{s: s, r: r, reason: reason, start: s.clock.Now()}
 	if p, ok := s.places.rejoined.Take(r.Lease); ok {
 		w.place, w.start = p.place, p.start
