@@ -29,9 +29,12 @@ type Caps struct {
 	NoBreaks bool
 	// Notifies reports that the store pushes broken leases; see Store.NotifyBroken.
 	Notifies bool
+	// Timeout bounds every call except Wait: the Store ends its context then, with ErrTimeLimit as
+	// the cause. Zero means that the engine bounds its calls itself.
+	Timeout time.Duration
 	// EndsCalls reports that Close of the engine ends its pending calls, which then return
-	// ErrClosed. Otherwise the Store ends their contexts, with ErrClosed as the cause, and closes
-	// the engine when they have returned.
+	// ErrClosed. Otherwise the Store ends the contexts of Waits, and of all calls if there is a
+	// Timeout, with ErrClosed as the cause, and closes the engine when the calls have returned.
 	EndsCalls bool
 	// MaxPermits is the largest limit of a semaphore that the store keeps. Zero means no
 	// bound.

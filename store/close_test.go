@@ -76,3 +76,55 @@ func TestEndedContextIsNotClosed(t *testing.T) {
 		s.Close()
 	})
 }
+
+// No call but Wait reaches the engine with a context that has ended.
+func TestEndedContextReachesNoEngine(t *testing.T) {
+	s := store.New(untouchable{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, acquired := s.Acquire(ctx, store.AcquireRequest{Lease: lease()})
+	_, rejoined := s.ReleaseAndRejoin(ctx, store.ReleaseRequest{Lease: lease()}, store.WaitRequest{Lease: lease()})
+	_, broke := s.BreakLease(ctx, store.BreakRequest{Name: "a", Owner: "b", Token: 1})
+	_, downgraded := s.Downgrade(ctx, lease())
+	_, inspected := s.Inspect(ctx, "a")
+	_, listed := s.List(ctx, "")
+	for what, err := range map[string]error{
+		"acquire": acquired, "release and rejoin": rejoined, "break": broke, "downgrade": downgraded, "inspect": inspected, "list": listed,
+		"renew":   s.Renew(ctx, []store.Lease{lease(), lease()})[1],
+		"release": s.Release(ctx, store.ReleaseRequest{Lease: lease()}),
+		"resize":  s.Resize(ctx, "a", store.Semaphore(2), store.Semaphore(3)),
+	} {
+		if err != context.Canceled {
+			t.Errorf("%s with an ended context: %v, want %v", what, err, context.Canceled)
+		}
+	}
+}
+
+// limited is an engine whose calls last until their contexts have ended.
+type limited struct{ untouchable }
+
+func (limited) Acquire(ctx context.Context, _ store.AcquireRequest) (store.Grant, error) {
+	<-ctx.Done()
+	return store.Grant{}, context.Cause(ctx)
+}
+
+func (limited) Wait(ctx context.Context, _ store.WaitRequest, _ func(error)) (store.Grant, error) {
+	<-ctx.Done()
+	return store.Grant{}, context.Cause(ctx)
+}
+
+// Caps.Timeout bounds every call but Wait.
+func TestTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := store.New(limited{untouchable{caps: store.Caps{Timeout: time.Second}}})
+		began := time.Now()
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lease()}); err != store.ErrTimeLimit || time.Since(began) != time.Second {
+			t.Errorf("an acquire ended after %v with %v, want 1s and ErrTimeLimit", time.Since(began), err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := s.Wait(ctx, store.WaitRequest{Lease: lease()}, nil); err != context.DeadlineExceeded || time.Since(began) != time.Minute+time.Second {
+			t.Errorf("a wait ended after %v with %v, want a minute more and the end of its context", time.Since(began), err)
+		}
+	})
+}

@@ -10,8 +10,8 @@ import (
 // has checked names, owners, kinds, weights and TTLs by Caps. Renew is called with one lease or more.
 //
 // No call begins after Close, which is called once, when the calls before it have returned: their
-// contexts have ended by then (but see Caps.EndsCalls). Close waits for what the engine itself
-// has under way, for a bounded time.
+// contexts have ended by then (but see Caps.Timeout and Caps.EndsCalls). Close waits for what the
+// engine itself has under way, for a bounded time.
 type Engine interface {
 	Acquire(ctx context.Context, r AcquireRequest) (Grant, error)
 	Renew(ctx context.Context, leases []Lease) []error

@@ -32,6 +32,9 @@ var (
 	// ErrIncomplete means that the store could not look at all locks. The locks
 	// it found are returned with the error.
 	ErrIncomplete = errors.New("incomplete")
+	// ErrTimeLimit is the cause of a context that has ended after Caps.Timeout. No method of a
+	// Store returns it: the error is then a *QuorumError.
+	ErrTimeLimit = errors.New("no success within the store's time limit")
 	// ErrClosed means that the store was closed.
 	ErrClosed = errors.New("store is closed")
 )

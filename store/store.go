@@ -16,6 +16,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/gate"
@@ -28,13 +29,15 @@ import (
 type Store struct {
 	engine Engine
 	gate   *gate.Gate
-	// endsCalls is Caps.EndsCalls.
+	// endsCalls and limit are Caps.EndsCalls and Caps.Timeout.
 	endsCalls bool
+	limit     time.Duration
 }
 
 // New returns the store that an engine keeps. It closes the engine when it is closed itself.
 func New(e Engine) *Store {
-	return &Store{engine: e, gate: gate.New(ErrClosed), endsCalls: e.Caps().EndsCalls}
+	caps := e.Caps()
+	return &Store{engine: e, gate: gate.New(ErrClosed), endsCalls: caps.EndsCalls, limit: caps.Timeout}
 }
 
 // Engine returns the engine of the store. Packages of engines use it to offer more than a
@@ -68,13 +71,7 @@ func (s *Store) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) {
 	if err := r.Check(s.Caps()); err != nil {
 		return Grant{}, err
 	}
-	ctx, c, err := s.begin(ctx)
-	if err != nil {
-		return Grant{}, err
-	}
-	defer c.end()
-	grant, err := s.engine.Acquire(ctx, r)
-	return grant, ended(ctx, err)
+	return call(s, ctx, false, func(ctx context.Context) (Grant, error) { return s.engine.Acquire(ctx, r) })
 }
 
 // Renew makes each lease last at least its TTL from now, and never shortens
@@ -98,18 +95,15 @@ func (s *Store) Renew(ctx context.Context, leases []Lease) []error {
 
 // renew renews leases that are valid.
 func (s *Store) renew(ctx context.Context, leases []Lease) []error {
-	ctx, c, err := s.begin(ctx)
-	if err != nil {
-		errs := make([]error, len(leases))
+	errs, err := call(s, ctx, false, func(ctx context.Context) ([]error, error) {
+		errs := s.engine.Renew(ctx, leases)
 		for i := range errs {
-			errs[i] = err
+			errs[i] = ended(ctx, errs[i])
 		}
-		return errs
-	}
-	defer c.end()
-	errs := s.engine.Renew(ctx, leases)
-	for i := range errs {
-		errs[i] = ended(ctx, errs[i])
+		return errs, nil
+	})
+	if err != nil {
+		return slices.Repeat([]error{err}, len(leases))
 	}
 	return errs
 }
@@ -144,12 +138,8 @@ func (s *Store) Release(ctx context.Context, r ReleaseRequest) error {
 	if err := r.Check(s.Caps()); err != nil {
 		return err
 	}
-	ctx, c, err := s.begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.end()
-	return ended(ctx, s.engine.Release(ctx, r))
+	_, err := call(s, ctx, false, func(ctx context.Context) (struct{}, error) { return struct{}{}, s.engine.Release(ctx, r) })
+	return err
 }
 
 // Wait acquires the lock r.Name for r.Owner, queueing while another owner
@@ -180,13 +170,7 @@ func (s *Store) Wait(ctx context.Context, r WaitRequest, reason func(error)) (Gr
 	if err := r.Check(s.Caps()); err != nil {
 		return Grant{}, err
 	}
-	ctx, c, err := s.begin(ctx)
-	if err != nil {
-		return Grant{}, err
-	}
-	defer c.end()
-	grant, err := s.engine.Wait(ctx, r, reason)
-	return grant, ended(ctx, err)
+	return call(s, ctx, true, func(ctx context.Context) (Grant, error) { return s.engine.Wait(ctx, r, reason) })
 }
 
 // ReleaseAndRejoin releases the lease of r as Release does, with the same
@@ -206,13 +190,7 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r ReleaseRequest, next Wai
 	if err := CheckRejoin(r, next, s.Caps()); err != nil {
 		return false, err
 	}
-	ctx, c, err := s.begin(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer c.end()
-	queued, err = s.engine.ReleaseAndRejoin(ctx, r, next)
-	return queued, ended(ctx, err)
+	return call(s, ctx, false, func(ctx context.Context) (bool, error) { return s.engine.ReleaseAndRejoin(ctx, r, next) })
 }
 
 // BreakLease takes the lease that r.Owner holds with r.Token, for an operator. From then on the
@@ -235,13 +213,7 @@ func (s *Store) BreakLease(ctx context.Context, r BreakRequest) (left time.Durat
 	if err := r.Check(); err != nil {
 		return 0, err
 	}
-	ctx, c, err := s.begin(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer c.end()
-	left, err = s.engine.BreakLease(ctx, r)
-	return left, ended(ctx, err)
+	return call(s, ctx, false, func(ctx context.Context) (time.Duration, error) { return s.engine.BreakLease(ctx, r) })
 }
 
 // NotifyBroken calls f with the owner of each lease that is broken from now on, by
@@ -271,13 +243,7 @@ func (s *Store) Downgrade(ctx context.Context, r Lease) (Grant, error) {
 	if err := r.CheckDowngrade(s.Caps()); err != nil {
 		return Grant{}, err
 	}
-	ctx, c, err := s.begin(ctx)
-	if err != nil {
-		return Grant{}, err
-	}
-	defer c.end()
-	grant, err := s.engine.Downgrade(ctx, r)
-	return grant, ended(ctx, err)
+	return call(s, ctx, false, func(ctx context.Context) (Grant, error) { return s.engine.Downgrade(ctx, r) })
 }
 
 // Resize changes the number of permits of the semaphore called name, if it is in
@@ -296,12 +262,10 @@ func (s *Store) Resize(ctx context.Context, name string, from, to Kind) error {
 	if err := CheckResize(name, from, to, s.Caps()); err != nil {
 		return err
 	}
-	ctx, c, err := s.begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.end()
-	return ended(ctx, s.engine.Resize(ctx, name, from, to))
+	_, err := call(s, ctx, false, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.engine.Resize(ctx, name, from, to)
+	})
+	return err
 }
 
 // Inspect returns the state of one lock without changing it. A free lock is
@@ -311,13 +275,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (State, error) {
 	if err := CheckName(name); err != nil {
 		return State{}, err
 	}
-	ctx, c, err := s.begin(ctx)
-	if err != nil {
-		return State{}, err
-	}
-	defer c.end()
-	state, err := s.engine.Inspect(ctx, name)
-	return state, ended(ctx, err)
+	return call(s, ctx, false, func(ctx context.Context) (State, error) { return s.engine.Inspect(ctx, name) })
 }
 
 // List returns the locks that are held, or may be held (State.Undecided), and whose
@@ -327,13 +285,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (State, error) {
 // ErrIncomplete. If too few nodes answer, or some of a Redis Cluster do not, the error
 // matches ErrQuorum, and the locks are those that the others know.
 func (s *Store) List(ctx context.Context, prefix string) ([]State, error) {
-	ctx, c, err := s.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer c.end()
-	states, err := s.engine.List(ctx, prefix)
-	return states, ended(ctx, err)
+	return call(s, ctx, false, func(ctx context.Context) ([]State, error) { return s.engine.List(ctx, prefix) })
 }
 
 // Caps describes the store. It does not block and may be called after Close.
@@ -363,23 +315,28 @@ func (s *Store) Close() error {
 // closeLimit bounds how long Close waits for calls whose contexts have ended.
 const closeLimit = 5 * time.Second
 
-// call is one call that is under way.
-type call struct {
-	s    *Store
-	stop func() // may be nil
-}
-
-// begin counts a call, unless the store is closed. The context that it returns also ends when
-// the store is closed, if the engine needs that.
-func (s *Store) begin(ctx context.Context) (context.Context, call, error) {
+// call makes one call of the engine, unless the store is closed or ctx has ended. A wait has no time
+// limit, and gives up a place that was made for it if ctx has ended. See Caps.Timeout and Caps.EndsCalls for the context that the engine gets.
+func call[T any](s *Store, ctx context.Context, wait bool, do func(context.Context) (T, error)) (result T, err error) {
 	if err := s.gate.Enter(); err != nil {
-		return ctx, call{}, err
+		return result, err
 	}
-	if s.endsCalls {
-		return ctx, call{s: s}, nil
+	defer s.gate.Leave()
+	if err := ctx.Err(); err != nil && !wait {
+		return result, err
 	}
-	ctx, stop := s.gate.Until(ctx)
-	return ctx, call{s, stop}, nil
+	if s.limit > 0 && !wait {
+		bounded, cancel := context.WithTimeoutCause(ctx, s.limit, ErrTimeLimit)
+		defer cancel()
+		ctx = bounded
+	}
+	if s.limit > 0 || wait && !s.endsCalls {
+		until, cancel := s.gate.Until(ctx)
+		defer cancel()
+		ctx = until
+	}
+	result, err = do(ctx)
+	return result, ended(ctx, err)
 }
 
 // ended returns ErrClosed instead of an error that says that ctx has ended, if it did because the
@@ -389,11 +346,4 @@ func ended(ctx context.Context, err error) error {
 		return ErrClosed
 	}
 	return err
-}
-
-func (c call) end() {
-	if c.stop != nil {
-		c.stop()
-	}
-	c.s.gate.Leave()
 }

@@ -55,7 +55,7 @@ func (g *Gate) Close() (idle <-chan struct{}, first bool) {
 		if n < 0 {
 			return g.idle, false
 		}
-		if g.calls.CompareAndSwap(n, n+1+closed) { // counted, so that nobody finds it idle before it is shut
+		if g.calls.CompareAndSwap(n, n+1+closed) { // counted, so that it is not idle before it is shut
 			break
 		}
 	}

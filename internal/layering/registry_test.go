@@ -34,7 +34,7 @@ var project = rules{
 		{"store/redisstore/internal/config"},
 		{"store/storetest", "internal/proof/differential", "internal/testenv/contest", "cmd/leasehold/internal/lab/history"},
 		{"internal/gather", "internal/httpapi"},
-		{"internal/quorum/driver", "internal/audience", "internal/gate", "internal/redisurl", "internal/shown", "internal/statejson", "internal/unclaimed"},
+		{"internal/quorum/driver", "internal/audience", "internal/redisurl", "internal/shown", "internal/statejson", "internal/unclaimed"},
 		{"store/driver"},
 		{"store"},
 		{"internal/quorum"},
@@ -50,7 +50,7 @@ var project = rules{
 		{"internal/proof/induct/cmd/prove", "docs/pictures"},
 		{"internal/proof/induct"},
 		{"internal/testenv/child", "internal/testenv/door", "internal/callback", "internal/keypair", "internal/testenv/eventually", "internal/testenv/mutant", "internal/testenv/port", "internal/testenv/sameseed", "internal/testenv/torturetest", "internal/testenv/transcript", "internal/nodemark", "store/redisstore/internal/resp"},
-		{"internal/excerpt"},
+		{"internal/excerpt", "internal/gate"},
 	},
 
 	// Test equipment: only test files, and other test equipment, import it.
@@ -91,7 +91,7 @@ var project = rules{
 		"internal/shown":                     {"store", "internal/rule", "internal/clock"},
 		"internal/quorum/driver":             {"store", "internal/quorum", "internal/nodeclock", "internal/clock", "fence"},
 		"store/driver":                       {"store"},
-		"store":                              {"fence", "internal/excerpt"},
+		"store":                              {"fence", "internal/excerpt", "internal/gate"},
 		"guard/httpguard":                    {"fence"}, "guard/redisguard": {"fence"}, "guard/sqlguard": {"fence"},
 	},
 

@@ -13,6 +13,13 @@
 // of them promises, and store/storetest tests that. All methods are required: one that
 // the engine cannot keep returns an error that matches store.ErrUnsupported, and Caps says so
 // where the client has to know beforehand (MutexesOnly, NoQueue).
+//
+// # What an Engine need not do
+//
+// The Store refuses requests that are invalid, whose context has ended (except a Wait, which has to
+// give up a place that was made for it), or that come after Close. It counts the calls under way,
+// and closes the engine when they have returned. An engine that sets Caps.Timeout gets contexts
+// that end by then, with store.ErrTimeLimit as the cause, and when the Store is closed.
 package driver
 
 import "github.com/leasehold-dev/leasehold/store"

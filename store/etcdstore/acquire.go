@@ -13,9 +13,6 @@ import (
 // Acquire implements driver.Engine, in one transaction.
 func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	start := s.clock.Now()
-	if err := ctx.Err(); err != nil {
-		return store.Grant{}, s.failed(ctx, "acquire", r.Name, false, err)
-	}
 	if err := s.raise(ctx, "acquire", r.Lease); err != nil {
 		return store.Grant{}, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/internal/gather"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // batches sends transactions of a busy process to the cluster together: each is nested in one
@@ -81,7 +82,7 @@ func (b *batches) commit(ctx context.Context, prefix string, t txn) (r *clientv3
 	}
 	defer b.leave(prefix)
 	p := &part{txn: t, done: make(chan struct{})}
-	limited, cancel := context.WithTimeoutCause(ctx, b.link.o.Timeout, errLimit)
+	limited, cancel := context.WithTimeoutCause(ctx, b.link.o.Timeout, store.ErrTimeLimit)
 	defer cancel()
 	b.sender.Add(p)
 	select {

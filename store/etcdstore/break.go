@@ -25,13 +25,8 @@ func (s *engine) NotifyBroken(f func(owner string)) (stop func()) {
 // store.ErrUnsupported.
 func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
 	const op = "break the lease of"
-	if err := ctx.Err(); err != nil {
-		return 0, s.failed(ctx, op, r.Name, false, err)
-	}
-	bounded, cancel := context.WithTimeoutCause(ctx, s.o.Timeout, errLimit)
-	defer cancel()
 	b := breaking{s: &s.core, r: r}
-	left, err = b.run(bounded)
+	left, err = b.run(ctx)
 	switch {
 	case err == store.ErrNotHeld:
 		return 0, fmt.Errorf("%s %q in etcd at %s: %w", op, r.Name, s.members, err)

@@ -11,18 +11,13 @@ import (
 // Downgrade implements driver.Engine. The transaction that makes the writer a reader tells
 // the readers behind it.
 func (s *engine) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
-	if err := ctx.Err(); err != nil {
-		return store.Grant{}, s.failed(ctx, "downgrade", r.Name, false, err)
-	}
 	if err := s.raise(ctx, "downgrade", r); err != nil {
 		return store.Grant{}, err
 	}
-	bounded, cancel := context.WithTimeoutCause(ctx, s.o.Timeout, errLimit)
-	defer cancel()
-	e, err := s.downgrade(bounded, r)
+	e, err := s.downgrade(ctx, r)
 	if err == nil {
 		r.Weight = 1
-		err = s.renew(bounded, []store.Lease{r})[0]
+		err = s.renew(ctx, []store.Lease{r})[0]
 	}
 	if err == store.ErrNotHeld {
 		return store.Grant{}, fmt.Errorf("downgrade %q in etcd at %s: %w", r.Name, s.members, err)
@@ -82,14 +77,9 @@ func (s *core) downgrade(ctx context.Context, r store.Lease) (entry, error) {
 // change in one, because there are more than a hundred, are an error that matches
 // store.ErrUnsupported.
 func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) error {
-	if err := ctx.Err(); err != nil {
-		return s.failed(ctx, "resize", name, false, err)
-	}
-	bounded, cancel := context.WithTimeoutCause(ctx, s.o.Timeout, errLimit)
-	defer cancel()
 	was, is := rule.Spec(from.Normal()), rule.Spec(to.Normal())
 	for quiet := false; ; {
-		v, err := s.read(bounded, name)
+		v, err := s.read(ctx, name)
 		if err != nil {
 			return s.refused(ctx, "resize", name, true, err)
 		}
@@ -104,7 +94,7 @@ func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) e
 		if err != nil {
 			return err
 		}
-		r, _, err := s.commit(bounded, t)
+		r, _, err := s.commit(ctx, t)
 		switch {
 		case isGone(err) && !quiet:
 			quiet = true // a place to tell has just gone

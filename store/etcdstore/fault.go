@@ -13,9 +13,6 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// errLimit is the end of Options.Timeout.
-var errLimit = errors.New("time limit")
-
 // errMoved means that the place was changed by another handle at the same time.
 var errMoved = constError("the lease was changed by another process at the same time")
 

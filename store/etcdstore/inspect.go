@@ -21,9 +21,6 @@ const expiring = 20 * time.Millisecond
 
 // Inspect implements driver.Engine.
 func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) {
-	if err := ctx.Err(); err != nil {
-		return store.State{}, s.failed(ctx, "inspect", name, false, err)
-	}
 	for again := false; ; again = true {
 		if again && !sleep(ctx, expiring) {
 			return store.State{}, s.failed(ctx, "inspect", name, false, ctx.Err())
@@ -129,9 +126,6 @@ func (s *core) state(name string, v *view, left []time.Duration) store.State {
 // State.ExpiresIn is the longest that a lease of this package can last. For leases of native
 // clients List asks the server.
 func (s *engine) List(ctx context.Context, prefix string) ([]store.State, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, s.failed(ctx, "list", "", false, err)
-	}
 	places, slots, revision, err := s.readPages(ctx, prefix)
 	if err != nil {
 		return nil, s.failed(ctx, "list", "", false, err)

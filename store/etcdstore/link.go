@@ -197,7 +197,7 @@ func (s *link) failed(ctx context.Context, op, name string, doubt bool, err erro
 	if name != "" {
 		what = fmt.Sprintf("%s %q", op, name)
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), store.ErrTimeLimit) {
 		return fmt.Errorf("%s in %s: %w", what, s.members, ctx.Err())
 	}
 	n := store.NodeOutcome{Node: s.members.String()}

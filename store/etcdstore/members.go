@@ -97,7 +97,7 @@ func (m *members) run(ctx context.Context, f func(ctx context.Context, c *client
 	if err == nil {
 		return false, nil
 	}
-	ctx, cancel := context.WithDeadlineCause(ctx, start.Add(m.o.Timeout), errLimit)
+	ctx, cancel := context.WithDeadlineCause(ctx, start.Add(m.o.Timeout), store.ErrTimeLimit)
 	defer cancel()
 	var tries triesError
 	for try := 0; ; try++ {

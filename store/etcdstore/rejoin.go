@@ -10,9 +10,6 @@ import (
 // entry for a turn instead of two. It makes no place for a lock that several can hold,
 // whose waiters enter beside each other.
 func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return false, s.failed(ctx, "release", r.Name, false, err)
-	}
 	if !r.Kind.IsMutex() || s.require(ctx, "wait for", r.Name, next.Require) != nil || s.raise(ctx, "wait for", next.Lease) != nil {
 		return s.release(ctx, r, nil)
 	}

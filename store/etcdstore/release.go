@@ -13,9 +13,6 @@ import (
 // Release implements driver.Engine. The transaction that ends the lease hands the lock to
 // the next place, and writes to the inbox of its process.
 func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
-	if err := ctx.Err(); err != nil {
-		return s.failed(ctx, "release", r.Name, false, err)
-	}
 	if p, ok := s.rejoined.Take(r.Lease); ok {
 		s.leave(p)
 		return store.ErrNotHeld

@@ -15,9 +15,6 @@ import (
 // and then reads that the locks still belong to their owners: a server may answer a
 // keep-alive for a lease that was revoked.
 func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
-	if err := ctx.Err(); err != nil {
-		return same(s.failed(ctx, "renew", "", false, err), len(leases))
-	}
 	s.examineAgain(ctx)
 	if err := s.raise(ctx, "renew", leases...); err != nil {
 		return same(err, len(leases))

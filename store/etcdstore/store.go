@@ -106,6 +106,7 @@ func (s *engine) Caps() store.Caps {
 		MinTTL:     MinTTL,
 		MaxTTL:     cmp.Or(s.o.MaxTTL, longestLease),
 		Resolution: s.adds,
+		Timeout:    s.o.Timeout,
 		Rejoins:    true,
 		Notifies:   true,
 		Reach:      "network",

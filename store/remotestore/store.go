@@ -64,7 +64,7 @@ func (s *engine) prefer(server int) {
 // Caps implements driver.Engine.
 func (s *engine) Caps() store.Caps {
 	c := s.caps
-	c.Class = store.Class(s.class.Load())
+	c.Class, c.Timeout = store.Class(s.class.Load()), 3*s.o.Timeout // see run
 	return c
 }
 

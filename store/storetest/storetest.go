@@ -130,8 +130,6 @@ var checks = []check{
 	{"OwnersAlike", checkOwnersAlike},
 	{"Meta", checkMeta},
 	{"LongestTTL", checkLongestTTL},
-	{"EndedContext", checkEndedContext},
-	{"EndedContextIsNoLoss", checkEndedContextIsNoLoss},
 	{"CancelledMidway", checkCancelledMidway},
 	{"CancelledAttemptSparesOthers", checkCancelledAttemptSparesOthers},
 	{"OneWinner", checkOneWinner},

@@ -19,8 +19,6 @@ func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 	if err := s.require(r.Require); err != nil {
 		return store.Grant{}, err
 	}
-	ctx, cancel := s.timed(ctx)
-	defer cancel()
 	g, err := (&attempt{s, r, s.clock.Now()}).run(ctx)
 	switch {
 	case errors.Is(err, errBroken):
@@ -47,9 +45,6 @@ type attempt struct {
 // run makes the attempt, and again if the lock became free meanwhile.
 func (a *attempt) run(ctx context.Context) (store.Grant, error) {
 	s, r := a.s, a.r
-	if err := ctx.Err(); err != nil {
-		return store.Grant{}, err
-	}
 	if s.places.leases.get(leaseKey{r.Name, r.Owner}) != nil {
 		if g, err := a.confirm(ctx); !errors.Is(err, store.ErrNotHeld) || errors.Is(err, errBroken) {
 			return g, err

@@ -25,8 +25,6 @@ func (s *engine) NotifyBroken(f func(owner string)) (stop func()) { return s.pla
 // further call ends the lease, a TTL after the first one through this store. Leases of other
 // kinds of clients are refused with store.ErrUnsupported.
 func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
-	ctx, cancel := s.timed(ctx)
-	defer cancel()
 	t, leave, err := s.anyTree(ctx)
 	if err == nil {
 		defer leave()

@@ -13,8 +13,6 @@ func (s *engine) Downgrade(ctx context.Context, r store.Lease) (store.Grant, err
 	if err := s.require(r.Require); err != nil {
 		return store.Grant{}, err
 	}
-	ctx, cancel := s.timed(ctx)
-	defer cancel()
 	err := s.places.renew(ctx, r, s.clock.Now(), change{read: true})
 	var g store.Grant
 	if err == nil {

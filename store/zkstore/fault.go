@@ -11,9 +11,6 @@ import (
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
 )
 
-// errLimit is why a context ends when Options.Timeout has passed.
-var errLimit = errors.New("no success within the store's timeout")
-
 // outcomeOf says what an error is for the servers.
 func outcomeOf(err error) store.Outcome {
 	switch {
@@ -27,17 +24,17 @@ func outcomeOf(err error) store.Outcome {
 	return store.Refused
 }
 
-// failed turns err into the error that the caller of a method gets. ctx is that of
-// limited.
+// failed turns err into the error that the caller of a method gets. ctx is that of the method, or
+// of timed.
 func (s *engine) failed(ctx context.Context, op, name string, err error) error {
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errLimit) {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, store.ErrTimeLimit) {
 		if name == "" {
 			return fmt.Errorf("%s in %s: %w", op, s.node, ctx.Err())
 		}
 		return fmt.Errorf("%s %q in %s: %w", op, name, s.node, ctx.Err())
 	}
 	n := store.NodeOutcome{Node: s.node, Outcome: outcomeOf(err), Err: plain(explain(err, s.o.Base))}
-	if errors.Is(context.Cause(ctx), errLimit) {
+	if errors.Is(context.Cause(ctx), store.ErrTimeLimit) {
 		// The error of the limit is not one of the caller's context.
 		n.Outcome, n.Err = store.TimedOut, fmt.Errorf("no success within %v: %v", s.o.Timeout, plain(explain(err, s.o.Base)))
 	}

@@ -21,8 +21,6 @@ func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, n
 	if err := s.require(next.Require); err != nil {
 		return false, err
 	}
-	ctx, cancel := s.timed(ctx)
-	defer cancel()
 	j := &rejoining{s: s.places, owner: r.Owner, next: next, start: s.clock.Now()}
 	done, err := j.of(ctx, r)
 	if err == nil && !done {

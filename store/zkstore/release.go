@@ -9,8 +9,6 @@ import (
 // Release implements driver.Engine: it removes the owner's place. The place may be in a
 // session of another process.
 func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
-	ctx, cancel := s.timed(ctx)
-	defer cancel()
 	done, err := s.places.release(ctx, r)
 	switch {
 	case err != nil:
@@ -23,9 +21,6 @@ func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
 
 // release reports whether it ended a lease.
 func (s *places) release(ctx context.Context, r store.ReleaseRequest) (done bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return false, err
-	}
 	if p, ok := s.rejoined.Take(r.Lease); ok {
 		if p.removeNow(ctx) != nil {
 			s.remove(p.place)

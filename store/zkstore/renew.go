@@ -14,15 +14,10 @@ import (
 // which the server is asked for each of them.
 func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
-	ctx, cancel := s.timed(ctx)
-	defer cancel()
 	start := s.clock.Now()
 	s.places.leases.prove(ctx, leases, start)
 	each(len(leases), func(i int) {
-		err := ctx.Err()
-		if err == nil {
-			err = s.places.renew(ctx, leases[i], start, change{})
-		}
+		err := s.places.renew(ctx, leases[i], start, change{})
 		if err != nil && !errors.Is(err, store.ErrNotHeld) {
 			err = s.failed(ctx, "renew", leases[i].Name, err)
 		}

@@ -16,8 +16,6 @@ import (
 // Resize implements driver.Engine. Waiters for the earlier number notice when they look
 // next, within a third of their TTL.
 func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) error {
-	ctx, cancel := s.timed(ctx)
-	defer cancel()
 	t, leave, err := s.anyTree(ctx)
 	if err == nil {
 		defer leave()

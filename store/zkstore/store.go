@@ -65,6 +65,7 @@ func (s *engine) Caps() store.Caps {
 		Reach:      "network",
 		Clock:      "the elapsed time of the ensemble's leader",
 		Class:      s.class(),
+		Timeout:    s.o.Timeout,
 		Rejoins:    true,
 		Notifies:   true,
 	}
@@ -94,7 +95,7 @@ func (s *engine) Close() error {
 	return nil
 }
 
-// timed returns a context that ends with ctx, and when Options.Timeout has passed.
+// timed bounds what the Store does not: a part of a Wait, or what is no call of it.
 func (s *engine) timed(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, s.o.Timeout, errLimit)
+	return context.WithTimeoutCause(ctx, s.o.Timeout, store.ErrTimeLimit)
 }
