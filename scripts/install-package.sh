@@ -31,8 +31,8 @@ install() {
 		give_up
 	elif command -v apt-get >/dev/null 2>&1; then
 		echo "$me: apt-get install $apt" >&2
-		run $root apt-get update || true # an old package list is good enough, if there is one
-		run $root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $apt || give_up
+		run $root apt-get -o DPkg::Lock::Timeout=300 update || true # an old package list is good enough, if there is one
+		run $root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $apt || give_up
 		# Debian starts what it installs. The tests start servers of their own, so
 		# stop this one. The package was not here before, so nobody uses the
 		# service yet.
