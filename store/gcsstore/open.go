@@ -97,10 +97,19 @@ func connect(ctx context.Context, o Options) (*driver, error) {
 		return d, nil
 	}
 	// The context of credentials lasts: they are fetched again before they end.
-	found, err := google.FindDefaultCredentials(context.WithoutCancel(ctx), scope)
+	lasting := context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, &http.Client{Transport: t})
+	found, err := google.FindDefaultCredentials(lasting, scope)
 	if err != nil {
 		return nil, recordstore.Refusal("there are no credentials: name a file with some in GOOGLE_APPLICATION_CREDENTIALS, run \"gcloud auth application-default login\", or give the machine a service account: %v", err)
 	}
-	d.client.HTTP.Transport = &oauth2.Transport{Base: t, Source: found.TokenSource}
+	d.client.HTTP.Transport = authorized{&oauth2.Transport{Base: t, Source: found.TokenSource}, t}
 	return d, nil
 }
+
+// authorized adds credentials to requests. CloseIdleConnections is missing in what it wraps.
+type authorized struct {
+	*oauth2.Transport
+	base *http.Transport
+}
+
+func (a authorized) CloseIdleConnections() { a.base.CloseIdleConnections() }

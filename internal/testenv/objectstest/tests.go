@@ -1,9 +1,16 @@
 package objectstest
 
 import (
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -251,6 +258,50 @@ func (k Kind) ListsThatAreBehind(t *testing.T) {
 	}
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
 		t.Error(err)
+	}
+}
+
+// tlsVar has the URL of the server for the other process of TLS.
+const tlsVar = "LEASEHOLD_TEST_TLS"
+
+// TLS tests that a server whose certificate the system does not trust is refused, and is trusted if
+// the file that SSL_CERT_FILE names has the certificate. A process reads that file once, so another
+// one runs the test again, and opens the store. prepare returns what that has in its environment;
+// secrets there contain "hush".
+func (k Kind) TLS(t *testing.T, prepare func(s *Server) (env []string)) {
+	if url := os.Getenv(tlsVar); url != "" {
+		if _, err := k.Store(t, url, Options{}).Acquire(t.Context(), store.AcquireRequest{Lease: Lease("a", time.Minute)}); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("SSL_CERT_FILE is not read by " + runtime.GOOS)
+	}
+	srv := k.Start(t, false)
+	d := door.Open(t, srv.Door)
+	front := httptest.NewUnstartedServer(d)
+	front.Config.ErrorLog = log.New(io.Discard, "", 0)
+	front.StartTLS()
+	t.Cleanup(front.Close)
+	file := t.TempDir() + "/ca.pem"
+	open := func() ([]byte, error) {
+		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+		c.Env = append(append(os.Environ(), prepare(srv)...), tlsVar+"="+front.URL, "SSL_CERT_FILE="+file)
+		return c.CombinedOutput()
+	}
+	out, err := open()
+	if err == nil || !strings.Contains(string(out), "trust its certificate in the file that SSL_CERT_FILE names") || strings.Contains(string(out), "hush") {
+		t.Errorf("a certificate that nobody trusts: %v, want a refusal that says what to do, and no secret\n%s", err, out)
+	}
+	if n := d.Taken(); len(n) > 0 {
+		t.Errorf("%v requests to a server that nobody trusts", n)
+	}
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := open(); err != nil {
+		t.Errorf("a certificate that the file has: %v\n%s", err, out)
 	}
 }
 

@@ -88,6 +88,10 @@ func TestTorture(t *testing.T)                      { kind.Torture(t) }
 func BenchmarkLock(b *testing.B)                    { kind.BenchmarkLock(b) }
 func BenchmarkHandOff(b *testing.B)                 { kind.BenchmarkHandOff(b) }
 
+func TestTLS(t *testing.T) {
+	kind.TLS(t, func(*objectstest.Server) []string { return nil })
+}
+
 // token is a credential that counts how often it was asked.
 type token struct{ asked int }
 

@@ -2,17 +2,9 @@ package gcsstoretest
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
-	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -91,72 +83,52 @@ func TestTorture(t *testing.T)                      { kind.Torture(t) }
 func BenchmarkLock(b *testing.B)                    { kind.BenchmarkLock(b) }
 func BenchmarkHandOff(b *testing.B)                 { kind.BenchmarkHandOff(b) }
 
-// Credentials come from the file that the environment names, are sent over TLS alone, and are in
-// no error.
+// Credentials come from the file that the environment names, and are sent over TLS.
+func TestTLS(t *testing.T) {
+	kind.TLS(t, func(srv *objectstest.Server) []string {
+		srv.Answer(func(w http.ResponseWriter, r *http.Request) bool {
+			switch {
+			case r.URL.Path == "/token":
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprint(w, `{"access_token": "hush", "token_type": "Bearer", "expires_in": 3600}`)
+			case r.Header.Get("Authorization") != "Bearer hush":
+				kind.Fail(w, kind.Final[0])
+			default:
+				return false
+			}
+			return true
+		})
+		file := t.TempDir() + "/login.json"
+		login := fmt.Sprintf(`{"type": "authorized_user", "client_id": "app", "client_secret": "hush", "refresh_token": "hush", "token_uri": "%s/token"}`, srv.URL)
+		if err := os.WriteFile(file, []byte(login), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return []string{"GOOGLE_APPLICATION_CREDENTIALS=" + file}
+	})
+}
+
+// A server with TLS is refused if there are no credentials, and none are sent to one without.
 func TestCredentials(t *testing.T) {
 	srv := start(t, false)
-	var sent []string
-	front := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/token" {
-			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprint(w, `{"access_token": "hush", "token_type": "Bearer", "expires_in": 3600}`)
-			return
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", t.TempDir()+"/none.json")
+	srv.Answer(func(w http.ResponseWriter, r *http.Request) bool {
+		if sent := r.Header.Get("Authorization"); sent != "" {
+			t.Errorf("sent %q without TLS", sent)
 		}
-		sent = append(sent, r.Header.Get("Authorization"))
-		srv.ServeHTTP(w, r)
-	}))
-	front.Config.ErrorLog = log.New(io.Discard, "", 0)
-	front.StartTLS()
-	t.Cleanup(front.Close)
-	file := t.TempDir() + "/key.json"
-	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
-	refused := func(what, url, says string) {
-		t.Helper()
+		return false
+	})
+	for url, says := range map[string]string{
+		"gs://" + bucket + "?endpoint=https://127.0.0.1:1": "GOOGLE_APPLICATION_CREDENTIALS",
+		"gs://other?endpoint=" + srv.URL:                   "404",
+		"gs://" + bucket + "?endpoint=" + srv.URL:          "",
+	} {
 		s, err := store.Open(t.Context(), url, nil)
 		if err == nil {
 			s.Close()
 		}
-		if !errors.Is(err, recordstore.ErrRefused) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "hush") {
-			t.Errorf("%s: %v, want a refusal that says %q", what, err, says)
+		if says == "" && err != nil || says != "" && (!errors.Is(err, recordstore.ErrRefused) || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%s: %v, want a refusal that says %q, if anything", url, err, says)
 		}
-	}
-	url := "gs://" + bucket + "?timeout=2s&endpoint="
-	refused("without credentials", url+front.URL, "GOOGLE_APPLICATION_CREDENTIALS")
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(map[string]string{
-		"type": "service_account", "client_email": "app@example.com", "token_uri": srv.URL + "/token",
-		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	srv.Answer(func(w http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Path == "/token" {
-			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprint(w, `{"access_token": "hush", "token_type": "Bearer", "expires_in": 3600}`)
-			return true
-		}
-		return false
-	})
-	refused("a certificate that nobody trusts", url+front.URL, "certificate")
-	refused("a bucket that there is not", strings.Replace(url, bucket, "other", 1)+srv.URL, "404")
-	s, err := store.Open(t.Context(), url+srv.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Close()
-	if len(sent) > 0 {
-		t.Errorf("sent %q to a server that nobody trusts", sent)
 	}
 }
 
