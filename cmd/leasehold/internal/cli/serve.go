@@ -68,6 +68,7 @@ logged, on standard error, as a line of JSON with "audit": true.
 	f := c.Flags()
 	f.StringVar(&o.at.Address, "listen", o.at.Address, "the `HOST:PORT` to listen at")
 	f.StringVar(&o.at.Redis, "redis", "", "also serve lock clients of Redis, such as redis-py's Lock, at\n`HOST:PORT`")
+	f.IntVar(&o.at.RedisClients, "redis-clients", 10_000, "how many connections --redis takes at a time: a `NUMBER`")
 	f.StringVar(&o.at.Cert, "tls-cert", "", "`FILE` with the server's certificate; read again when it changes")
 	f.StringVar(&o.at.Key, "tls-key", "", "`FILE` with the key of the certificate")
 	f.StringVar(&o.at.ClientCA, "client-ca", "", "`FILE` with the authorities that sign certificates of clients")
@@ -86,6 +87,9 @@ logged, on standard error, as a line of JSON with "audit": true.
 func runServe(p *program, c *cobra.Command, o serveFlags) error {
 	if o.Prefix = strings.TrimRight(o.Prefix, "/"); o.Prefix != "" && o.Prefix[0] != '/' {
 		return usage(c, "--prefix %q: begin it with a /", o.Prefix)
+	}
+	if o.at.RedisClients < 1 {
+		return usage(c, "--redis-clients %d: give how many connections there can be at a time, such as 10000", o.at.RedisClients)
 	}
 	o.Log = slog.New(slog.NewJSONHandler(p.stderr, nil))
 	if o.rights != "" {

@@ -22,6 +22,8 @@ type Listening struct {
 	Address string
 	// Redis is where lock clients of Redis are served; empty: nowhere.
 	Redis string
+	// RedisClients is how many connections Redis takes at a time. Zero: 10,000.
+	RedisClients int
 	// Cert and Key are files; they are read again when they change. Without them the address has
 	// to be on the loopback interface.
 	Cert, Key string
@@ -160,9 +162,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, o Listening) error {
 // begun for as long as o.Drain, and returns nil. Leases stay in the store.
 func (s *Server) ServeRedis(ctx context.Context, l net.Listener, o Listening) error {
 	door := redisdoor.New(redisdoor.Options{
-		Store: s.Store, Log: s.Log, Rights: s.Rights, ReadOnly: s.ReadOnly, Patience: s.Patience,
+		Store: s.Store, Log: s.Log, Rights: s.Rights, ReadOnly: s.ReadOnly, Patience: s.Patience, Connections: o.RedisClients,
 		Allow: func(c *rights.Client, address string) bool {
-			return c == nil || s.limits.request(who(c, address), c.Limits.RequestsPerSecond, time.Now())
+			return c == nil || c.Limits.RequestsPerSecond <= 0 || s.limits.request(who(c, address), c.Limits.RequestsPerSecond, time.Now())
 		},
 	})
 	return door.Serve(ctx, l, o.Drain)

@@ -49,8 +49,11 @@ type plan struct {
 	other reply // the holder wrote something else
 }
 
+// takes reports whether the plan may take a lock.
+func (p *plan) takes() bool { return p.verb == acquire || p.create }
+
 // looks reports whether the plan answers with something that only those see who may look.
-func (p plan) looks() bool { return p.verb >= value || p.tells }
+func (p *plan) looks() bool { return p.verb >= value || p.tells }
 
 // lockCommands make plans. The name of the command is not among the words, of which there are
 // at least as many as least.

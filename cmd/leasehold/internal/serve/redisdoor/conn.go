@@ -1,7 +1,6 @@
 package redisdoor
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -9,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -20,41 +20,48 @@ import (
 // Limits of a connection.
 const (
 	mostInFlight = 64       // commands of one connection that are under way
-	flushAt      = 16 << 10 // bytes of replies that are kept back while there are more commands
+	mostKept     = 16 << 10 // bytes of replies that are kept back while there are more commands
 	mostSpare    = 4 << 10  // bytes of memory for replies that an idle connection keeps
 	mostDrained  = 64 << 20 // bytes that are read of a client that sent no command, so that it sees why
 )
 
-// conn is the connection of a client. One goroutine reads its commands. Each command about a
-// lock has a goroutine for itself while it is under way, since many clients send all their
-// commands over one connection. Commands about one lock are done in order, and all replies are
-// sent in order.
+// conn is the connection of a client. One goroutine reads its commands. If the store is in this
+// process, that goroutine carries them out. Otherwise each command about a lock is carried out
+// beside others while it is under way, since many clients send all their commands over one
+// connection. Commands about one lock are done in order, and all replies are sent in order.
 type conn struct {
 	d       *Door
 	nc      net.Conn
 	host    string // the address of the client, without the port
-	in      *bufio.Reader
+	in      input
+	words   []string // memory for those of a command
 	session session
+	meta    description
 	bounded bool            // the client has to say who it is soon
 	base    context.Context // ends when the server does
 	ctx     context.Context // ends when the connection does
 	end     context.CancelFunc
 
-	mu     sync.Mutex
-	queue  []*call // commands that were not answered yet, or whose replies are not in out
-	out    []byte
-	room   sync.Cond // the queue became shorter
-	broken bool      // nothing can be written any more
+	mu      sync.Mutex
+	queue   []*call // commands that were not answered yet, or whose replies are not in out
+	out     []byte
+	spare   []byte    // memory for the next out
+	writing bool      // a goroutine writes, and goes on until out is empty
+	moved   sync.Cond // the queue or out became shorter, or writing ended
+	broken  bool      // nothing can be written any more
 }
 
 // call is a command that is under way.
 type call struct {
-	name    string
-	done    chan struct{} // closed when the store has answered
+	plan    plan
+	meta    string // of the lease
 	version int
 	reply   reply
-	ready   bool
+	ready   bool  // the store has answered
+	next    *call // is carried out after this one, since it is about the same lock
 }
+
+var calls = sync.Pool{New: func() any { return new(call) }}
 
 // serve answers commands until the connection ends.
 func (c *conn) serve() {
@@ -66,11 +73,25 @@ func (c *conn) serve() {
 	c.wait()
 	var wrong protocolError
 	if errors.As(err, &wrong) {
-		c.answer(failed("ERR " + wrong.Error()))
-		c.wait()
-		c.drain()
+		c.say("ERR " + wrong.Error())
 	}
 	c.nc.Close()
+}
+
+// refuse closes the connection and says why.
+func (c *conn) refuse(why string) {
+	defer c.end()
+	if c.handshake() == nil {
+		c.say(why)
+	}
+	c.nc.Close()
+}
+
+// say sends an error as the last reply.
+func (c *conn) say(why string) {
+	c.answer(failed(why))
+	c.wait()
+	c.drain()
 }
 
 // handshake begins TLS, if the listener has it.
@@ -96,7 +117,8 @@ func (c *conn) Read(b []byte) (int, error) {
 func (c *conn) read() error {
 	for !c.session.quit {
 		c.d.bound(c)
-		words, err := readCommand(c.in)
+		words, err := readCommand(&c.in, c.words[:0])
+		c.words = words
 		if err != nil {
 			var wrong protocolError
 			if err != io.EOF && !errors.As(err, &wrong) && !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -104,43 +126,46 @@ func (c *conn) read() error {
 			}
 			return err
 		}
-		c.command(words)
+		client := c.d.client(c)
+		var p plan
+		if c.command(words, client, &p) {
+			c.begin(&p, client)
+		}
+		clear(words) // an idle connection keeps no long command
 	}
 	return nil
 }
 
-// command answers a command, or begins to do it.
-func (c *conn) command(words []string) {
-	client := c.d.client(c)
+// command answers a command, or returns true and the plan of a command that the client may give.
+func (c *conn) command(words []string, client *rights.Client, p *plan) bool {
+	words[0] = strings.ToUpper(words[0])
 	if c.session.refusing {
 		c.answer(c.session.transaction(words))
-		return
+		return false
 	}
-	name := strings.ToUpper(words[0])
-	if client == nil && name != "AUTH" && name != "HELLO" && name != "QUIT" && name != "RESET" {
+	if name := words[0]; client == nil && name != "AUTH" && name != "HELLO" && name != "QUIT" && name != "RESET" {
 		c.answer(noAuth)
-		return
+		return false
 	}
 	if !c.d.Allow(client, c.host) {
 		c.answer(failed("ERR too many requests in a second: that is a limit in the rights of this server"))
-		return
+		return false
 	}
 	if r, answered := c.session.answer(words, &c.d.scripts, c.d.Rights != nil, c.login); answered {
 		if r.kind == '-' && strings.HasPrefix(r.text, "WRONGPASS") {
 			c.audit("refused an unknown client", nil, "")
 		}
 		c.answer(r)
-		return
+		return false
 	}
-	p, refused := planOf(words, &c.d.scripts)
-	if refused == nil {
+	var refused *reply
+	if *p, refused = planOf(words, &c.d.scripts); refused == nil {
 		refused = c.forbidden(client, p)
 	}
 	if refused != nil {
 		c.answer(*refused)
-		return
 	}
-	c.begin(p, client)
+	return refused == nil
 }
 
 // login reports whether a token is one that the rights name.
@@ -152,7 +177,7 @@ func (c *conn) login(token string) bool {
 }
 
 // forbidden returns the reply to a client that lacks a right, and notes it.
-func (c *conn) forbidden(client *rights.Client, p plan) *reply {
+func (c *conn) forbidden(client *rights.Client, p *plan) *reply {
 	names := p.names
 	if names == nil {
 		names = []string{p.name}
@@ -185,50 +210,85 @@ func (c *conn) audit(what string, client *rights.Client, name string, more ...sl
 	c.d.Log.LogAttrs(c.ctx, slog.LevelWarn, what, append(attrs, more...)...)
 }
 
-// holder describes the client to others.
-func (c *conn) holder(client *rights.Client) store.Holder {
-	purpose := c.session.purpose()
-	if client.Name != "" {
-		purpose = strings.TrimSpace(purpose + " (client " + client.Name + ")")
-	}
-	return store.Holder{Host: c.host, Purpose: purpose, Unrenewed: true}
+// description is what others see of a client, encoded, as long as it stays the same.
+type description struct {
+	client  *rights.Client
+	session int // how often the session changed
+	since   int64
+	encoded string
 }
 
-// begin begins to carry out a plan, after those before it that are about the same lock.
-func (c *conn) begin(p plan, client *rights.Client) {
-	holder := c.holder(client)
-	k := &call{name: p.name, done: make(chan struct{}), version: c.session.version}
-	var before []*call
+// describe returns the description of a lease that the client takes now.
+func (c *conn) describe(client *rights.Client) string {
+	now := c.d.locks.now().Unix()
+	if m := &c.meta; m.encoded == "" || m.since != now || m.client != client || m.session != c.session.changes {
+		purpose := c.session.purpose()
+		if client.Name != "" {
+			purpose = strings.TrimSpace(purpose + " (client " + client.Name + ")")
+		}
+		h := store.Holder{Host: c.host, Purpose: purpose, Unrenewed: true, Since: time.Unix(now, 0)}
+		*m = description{client, c.session.changes, now, h.Encode()}
+	}
+	return c.meta.encoded
+}
+
+// begin carries out a plan, or has another goroutine do so.
+func (c *conn) begin(p *plan, client *rights.Client) {
+	meta := ""
+	if p.takes() {
+		meta = c.describe(client)
+	}
+	if !c.d.atOnce && p.verb != exists {
+		c.beginBeside(p, meta)
+		return
+	}
+	if p.verb == exists { // may be about any lock
+		c.wait()
+	}
+	c.answer(c.d.locks.do(c.during(p), p, meta))
+}
+
+// beginBeside has another goroutine carry out a plan, after those before it that are about the
+// same lock.
+func (c *conn) beginBeside(p *plan, meta string) {
+	k := calls.Get().(*call)
+	*k = call{plan: *p, meta: meta, version: c.session.version}
 	c.mu.Lock()
-	for len(c.queue) >= mostInFlight && !c.broken {
-		c.room.Wait()
-	}
-	for i := len(c.queue) - 1; i >= 0; i-- {
-		if q := c.queue[i]; !q.ready && (q.name == p.name || p.names != nil || q.name == "") {
-			before = append(before, q)
-			if p.names == nil {
-				break
-			}
+	c.makeRoomLocked()
+	var before *call
+	for _, q := range c.queue {
+		if !q.ready && q.plan.name == p.name {
+			before = q
 		}
 	}
-	c.queue = append(c.queue, k)
+	if c.queue = append(c.queue, k); before != nil {
+		before.next = k
+	}
 	c.mu.Unlock()
-	ctx := c.ctx
-	if p.verb == release { // a client that says so last may be gone, but others want the lock
-		ctx = c.base
+	if before == nil {
+		c.d.run(work{c, k})
 	}
-	c.d.run(func() {
-		for _, q := range before {
-			<-q.done
-		}
-		r := c.d.locks.do(ctx, p, holder)
-		close(k.done)
+}
+
+// during returns the context of carrying out a plan.
+func (c *conn) during(p *plan) context.Context {
+	if p.verb == release { // a client that says so last may be gone, but others want the lock
+		return c.base
+	}
+	return c.ctx
+}
+
+// carryOut carries out a command and those behind it that are about the same lock.
+func (c *conn) carryOut(k *call) {
+	for k != nil {
+		r := c.d.locks.do(c.during(&k.plan), &k.plan, k.meta)
 		c.mu.Lock()
 		k.reply, k.ready = r, true
+		k = k.next
 		c.collectLocked()
 		c.writeLocked()
 		c.mu.Unlock()
-	})
+	}
 }
 
 // answer sends a reply that is known already, after those before it, or keeps it back until
@@ -236,14 +296,24 @@ func (c *conn) begin(p plan, client *rights.Client) {
 func (c *conn) answer(r reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.queue) >= mostInFlight && !c.broken {
-		c.room.Wait()
+	if c.makeRoomLocked(); len(c.queue) == 0 {
+		c.out = r.append(c.out, c.session.version)
+		return
 	}
-	k := &call{version: c.session.version, reply: r, ready: true}
+	k := calls.Get().(*call)
+	*k = call{version: c.session.version, reply: r, ready: true}
 	c.queue = append(c.queue, k)
-	c.collectLocked()
-	if len(c.out) >= flushAt {
-		c.writeLocked()
+}
+
+// makeRoomLocked waits until another command may be under way. So a client that does not read
+// its replies is not read from either.
+func (c *conn) makeRoomLocked() {
+	for !c.broken && (len(c.queue) >= mostInFlight || len(c.out) >= mostKept) {
+		if len(c.out) >= mostKept && !c.writing {
+			c.writeLocked()
+		} else {
+			c.moved.Wait()
+		}
 	}
 }
 
@@ -251,42 +321,65 @@ func (c *conn) answer(r reply) {
 func (c *conn) wait() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.queue) > 0 {
-		c.room.Wait()
+	for len(c.queue) > 0 || c.writing || len(c.out) > 0 {
+		if len(c.queue) > 0 || c.writing {
+			c.moved.Wait()
+		} else {
+			c.writeLocked()
+		}
 	}
-	c.writeLocked()
 }
 
 // collectLocked moves the replies that are next from the queue into out.
 func (c *conn) collectLocked() {
 	n := 0
 	for n < len(c.queue) && c.queue[n].ready {
-		c.out = c.queue[n].reply.append(c.out, c.queue[n].version)
-		c.queue[n] = nil
+		k := c.queue[n]
+		c.out = k.reply.append(c.out, k.version)
+		*k = call{}
+		calls.Put(k)
 		n++
 	}
-	if n == 0 {
-		return
+	if n > 0 {
+		left := copy(c.queue, c.queue[n:])
+		clear(c.queue[left:])
+		c.queue = c.queue[:left]
+		c.moved.Broadcast()
 	}
-	if c.queue = c.queue[n:]; len(c.queue) == 0 {
-		c.queue = nil
-	}
-	c.room.Broadcast()
 }
 
-// writeLocked writes the replies that are kept. A client that does not read them is cut off.
+// writeLocked writes the replies that are kept, unless another goroutine does that. It unlocks
+// c.mu meanwhile. A client that does not read them is cut off.
 func (c *conn) writeLocked() {
-	if len(c.out) > 0 && !c.broken {
-		c.nc.SetWriteDeadline(time.Now().Add(c.d.Patience))
-		if _, err := c.nc.Write(c.out); err != nil {
-			c.broken = true
-			c.end()
-			c.nc.Close()
+	if c.writing || len(c.out) == 0 {
+		return
+	}
+	c.writing = true
+	if len(c.queue) > 0 { // a store often answers several calls together: write their replies at once
+		c.mu.Unlock()
+		runtime.Gosched()
+		c.mu.Lock()
+	}
+	for len(c.out) > 0 {
+		out := c.out
+		c.out, c.spare = c.spare[:0], nil
+		if !c.broken {
+			c.mu.Unlock()
+			c.nc.SetWriteDeadline(time.Now().Add(c.d.Patience))
+			_, err := c.nc.Write(out)
+			c.mu.Lock()
+			if err != nil {
+				c.broken = true
+				c.end()
+				c.nc.Close()
+			}
+		}
+		if cap(out) <= mostSpare {
+			c.spare = out
 		}
 	}
-	if c.out = c.out[:0]; cap(c.out) > mostSpare {
-		c.out = nil
-	}
+	c.writing = false
+	c.moved.Broadcast()
 }
 
 // drain reads what the client still sends for a while. Closing a connection with unread bytes
@@ -296,5 +389,5 @@ func (c *conn) drain() {
 		w.CloseWrite()
 	}
 	c.nc.SetReadDeadline(time.Now().Add(min(c.d.Patience, time.Second)))
-	io.CopyN(io.Discard, c.in, mostDrained)
+	io.CopyN(io.Discard, c.nc, mostDrained)
 }

@@ -1,12 +1,12 @@
 package redisdoor
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +31,8 @@ type Options struct {
 	// Patience is how long a client may take to read what was written, or to say who it is.
 	// Zero: 10 seconds.
 	Patience time.Duration
+	// Connections is how many there can be at a time. Zero: 10,000.
+	Connections int
 }
 
 // Door answers the commands of lock clients of Redis. It is safe for concurrent use.
@@ -41,13 +43,23 @@ type Door struct {
 	scripts scripts
 
 	mu     sync.Mutex
-	conns  map[*conn]bool
+	conns  map[*conn]bool // true: it is served; false: it is being refused
+	served int
+	warned time.Time // when the log last said that connections are refused
 	last   int64
 	leaves bool
 	ended  sync.WaitGroup
 
-	work chan func() // received by goroutines that are idle
+	atOnce bool // the store is in this process: it has nothing to wait for
+
+	work chan work // received by goroutines that are idle
 	idle atomic.Int64
+}
+
+// work is a command to carry out.
+type work struct {
+	c *conn
+	k *call
 }
 
 // New returns a door to o.Store. It sends nothing to the store.
@@ -61,7 +73,10 @@ func New(o Options) *Door {
 	if o.Patience == 0 {
 		o.Patience = 10 * time.Second
 	}
-	return &Door{Options: o, anyone: rights.Anyone(o.ReadOnly), locks: locks{store: o.Store, now: time.Now}, conns: map[*conn]bool{}, work: make(chan func())}
+	if o.Connections == 0 {
+		o.Connections = 10_000
+	}
+	return &Door{Options: o, anyone: rights.Anyone(o.ReadOnly), locks: locks{store: o.Store, now: time.Now}, conns: map[*conn]bool{}, atOnce: o.Store.Caps().Reach == "process", work: make(chan work)}
 }
 
 // Serve answers commands at l until ctx ends. Then it answers what it has begun for as long as
@@ -107,17 +122,23 @@ func (d *Door) accept(ctx context.Context, l net.Listener) error {
 		if host, _, err := net.SplitHostPort(c.host); err == nil {
 			c.host = host
 		}
-		c.in = bufio.NewReaderSize(c, readAhead)
-		c.room.L = &c.mu
+		c.in.r = c
+		c.moved.L = &c.mu
 		c.base = ctx
 		c.ctx, c.end = context.WithCancel(ctx)
-		if !d.add(c) {
+		serve, ok := d.add(c)
+		if !ok {
+			c.end()
 			nc.Close()
 			continue
 		}
 		go func() {
 			defer d.remove(c)
-			c.serve()
+			if serve {
+				c.serve()
+			} else {
+				c.refuse("ERR max number of clients reached: " + what + ", for " + strconv.Itoa(d.Connections) + " connections at a time (--redis-clients)")
+			}
 		}()
 	}
 }
@@ -125,19 +146,19 @@ func (d *Door) accept(ctx context.Context, l net.Listener) error {
 // mostIdle is how many goroutines wait for commands.
 const mostIdle = 128
 
-// run has a goroutine do f. It takes one that has done so before if it can: the stack of a new one
-// has to grow, which was a sixth of the time that a command took.
-func (d *Door) run(f func()) {
+// run has a goroutine carry out a command. It takes one that has done so before if it can: the
+// stack of a new one has to grow, which was a sixth of the time that a command took.
+func (d *Door) run(w work) {
 	select {
-	case d.work <- f:
+	case d.work <- w:
 		return
 	default:
 	}
 	go func() {
 		for more := true; more; {
-			f()
+			w.c.carryOut(w.k)
 			if d.idle.Add(1) <= mostIdle {
-				f, more = <-d.work
+				w, more = <-d.work
 			} else {
 				more = false
 			}
@@ -146,21 +167,37 @@ func (d *Door) run(f func()) {
 	}()
 }
 
-func (d *Door) add(c *conn) bool {
+// mostRefused is how many connections are told at a time why they are refused. More are closed.
+const mostRefused = 100
+
+// add adds a connection, which is to be served or refused. It returns ok false if the connection
+// is to be closed.
+func (d *Door) add(c *conn) (serve, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.leaves {
-		return false
+	serve = d.served < d.Connections
+	if now := time.Now(); !serve && now.Sub(d.warned) > time.Minute {
+		d.warned = now
+		d.Log.Warn("connections of lock clients of Redis are refused: there are as many as --redis-clients allows", "connections", d.Connections)
+	}
+	if d.leaves || !serve && len(d.conns)-d.served >= mostRefused {
+		return serve, false
+	}
+	if serve {
+		d.served++
 	}
 	d.last++
 	c.session = session{id: d.last, version: 2}
-	d.conns[c] = true
+	d.conns[c] = serve
 	d.ended.Add(1)
-	return true
+	return serve, true
 }
 
 func (d *Door) remove(c *conn) {
 	d.mu.Lock()
+	if d.conns[c] {
+		d.served--
+	}
 	delete(d.conns, c)
 	d.mu.Unlock()
 	d.ended.Done()

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
 // slowRelease is a store that is asked to release a lock and answers when it is told to, or when
@@ -37,7 +36,7 @@ func (s slowRelease) Release(ctx context.Context, r store.ReleaseRequest) error 
 // A release that was sent last, and whose client then broke the connection, is done.
 func TestReleaseOfAClientThatIsGone(t *testing.T) {
 	t.Parallel()
-	s := slowRelease{memstore.New(nil).Engine(), make(chan store.ReleaseRequest, 1), make(chan bool, 1)}
+	s := slowRelease{elsewhere(), make(chan store.ReleaseRequest, 1), make(chan bool, 1)}
 	address, st := open(t, Options{Store: store.New(s)})
 	t.Cleanup(func() { st.Close() })
 	gone, other := dial(t, address), dial(t, address)
@@ -71,7 +70,7 @@ func (s lostRenewals) Renew(ctx context.Context, leases []store.Lease) []error {
 // A release after a renewal whose answer was lost says so, since the renewal may still be under way.
 func TestReleaseAfterLostRenewal(t *testing.T) {
 	t.Parallel()
-	s := slowRelease{memstore.New(nil).Engine(), make(chan store.ReleaseRequest, 1), make(chan bool, 1)}
+	s := slowRelease{elsewhere(), make(chan store.ReleaseRequest, 1), make(chan bool, 1)}
 	s.answer <- true
 	address, st := open(t, Options{Store: store.New(lostRenewals{s})})
 	t.Cleanup(func() { st.Close() })
@@ -123,7 +122,7 @@ func (s lossy) Inspect(ctx context.Context, name string) (st store.State, err er
 // the replies to a holder are right or errors.
 func TestOneHolderWhileAnswersAreLost(t *testing.T) {
 	t.Parallel()
-	st := store.New(lossy{memstore.New(nil).Engine()})
+	st := store.New(lossy{elsewhere()})
 	t.Cleanup(func() { st.Close() })
 	one, _ := open(t, Options{Store: st})
 	two, _ := open(t, Options{Store: st})

@@ -26,15 +26,27 @@ const (
 	isOther
 )
 
-// do carries out a plan for a client, and returns the reply. It blocks for the answers of the
-// store.
-func (l *locks) do(ctx context.Context, p plan, client store.Holder) reply {
+// do carries out a plan, and returns the reply. A lease that it takes has the description meta. It
+// blocks for the answers of the store.
+//
+// Plans are passed as pointers here, and what is rare is in functions of its own, so that the
+// goroutine of an idle connection has a small stack.
+func (l *locks) do(ctx context.Context, p *plan, meta string) reply {
 	if p.until != 0 {
 		if p.ttl = time.UnixMilli(p.until).Sub(l.now()); p.ttl < time.Millisecond {
 			return failed("ERR the time at which the lock is to end is over, by the clock of this server")
 		}
 	}
-	r, err := l.carryOut(ctx, p, client)
+	var r reply
+	var err error
+	switch {
+	case p.verb == acquire:
+		r, err = l.acquire(ctx, p, meta)
+	case p.verb.locks():
+		r, err = l.change(ctx, p, meta)
+	default:
+		r, err = l.look(ctx, p)
+	}
 	if err != nil {
 		return failed(codeOf(err) + " " + err.Error())
 	}
@@ -50,11 +62,9 @@ func codeOf(err error) string {
 	return "ERR"
 }
 
-func (l *locks) carryOut(ctx context.Context, p plan, client store.Holder) (reply, error) {
-	switch p.verb {
-	case acquire:
-		return l.acquire(ctx, p, client)
-	case exists:
+// look says what the store knows of locks.
+func (l *locks) look(ctx context.Context, p *plan) (reply, error) {
+	if p.verb == exists {
 		n := int64(0)
 		for _, name := range p.names {
 			st, err := l.inspect(ctx, name)
@@ -66,30 +76,32 @@ func (l *locks) carryOut(ctx context.Context, p plan, client store.Holder) (repl
 			}
 		}
 		return number(n), nil
-	case value, left, seconds:
-		st, err := l.inspect(ctx, p.name)
-		if err != nil {
-			return reply{}, err
-		}
-		h := st.Holdings()
-		switch {
-		case len(h) == 0:
-			return p.free, nil
-		case p.verb == value:
-			return text(shownTo(h[0].Holder)), nil
-		}
-		return number(remains(h[0].ExpiresIn, p.verb)), nil
 	}
-	is, remaining, err := l.ifHeld(ctx, p)
-	if err == nil && is == isFree && p.create {
-		return l.acquire(ctx, p, client)
+	st, err := l.inspect(ctx, p.name)
+	if err != nil {
+		return reply{}, err
 	}
+	h := st.Holdings()
+	switch {
+	case len(h) == 0:
+		return p.free, nil
+	case p.verb == value:
+		return text(shownTo(h[0].Holder)), nil
+	}
+	return number(remains(h[0].ExpiresIn, p.verb)), nil
+}
+
+// change extends, releases or compares a lease if its holder wrote the value of the plan.
+func (l *locks) change(ctx context.Context, p *plan, meta string) (reply, error) {
+	found, remaining, err := l.ifHeld(ctx, p)
 	switch {
 	case err != nil:
 		return reply{}, err
-	case is == isFree:
+	case found == isFree && p.create:
+		return l.acquire(ctx, p, meta)
+	case found == isFree:
 		return p.free, nil
-	case is == isOther:
+	case found == isOther:
 		return p.other, nil
 	case p.verb == compare:
 		return number(remains(remaining, left)), nil
@@ -119,20 +131,25 @@ func (l *locks) inspect(ctx context.Context, name string) (store.State, error) {
 }
 
 // acquire takes a lock that is free.
-func (l *locks) acquire(ctx context.Context, p plan, client store.Holder) (reply, error) {
+func (l *locks) acquire(ctx context.Context, p *plan, meta string) (reply, error) {
 	owner, err := newOwner(p.value)
 	if err != nil {
 		return reply{}, err
 	}
-	client.Since = l.now().Truncate(time.Second)
-	lease := store.Lease{Name: p.name, Owner: owner, Meta: client.Encode(), TTL: p.ttl}
+	lease := store.Lease{Name: p.name, Owner: owner, Meta: meta, TTL: p.ttl}
 	g, err := l.store.Acquire(ctx, store.AcquireRequest{Lease: lease})
-	var busy *store.BusyError
-	switch {
-	case err == nil:
+	if err == nil {
 		l.held.set(lease, l.now(), g.Repeated)
 		return p.done, nil
-	case !errors.As(err, &busy):
+	}
+	return l.notAcquired(ctx, p, err)
+}
+
+// notAcquired returns the reply if a lock was not taken.
+func (l *locks) notAcquired(ctx context.Context, p *plan, err error) (reply, error) {
+	busy, is := errors.AsType[*store.BusyError](err)
+	switch {
+	case !is:
 		return reply{}, err
 	case p.prefix < 0 && !p.tells:
 		return p.other, nil
@@ -160,9 +177,10 @@ func (l *locks) acquire(ctx context.Context, p plan, client store.Holder) (reply
 	case holds != p.value:
 		return reply{}, errors.New("the client holds the lock with another value, which cannot be changed: it is the owner of the lease")
 	}
-	p.verb = extend
-	is, _, err := l.ifHeld(ctx, p)
-	if err == nil && is != isDone {
+	again := *p
+	again.verb = extend
+	found, _, err := l.ifHeld(ctx, &again)
+	if err == nil && found != isDone {
 		return p.other, nil
 	}
 	return p.done, err
@@ -182,7 +200,7 @@ const tries = 3
 
 // ifHeld extends, releases or compares a lease if its holder wrote the value of the plan. It
 // returns what is left of a lease that it only compared.
-func (l *locks) ifHeld(ctx context.Context, p plan) (outcome, time.Duration, error) {
+func (l *locks) ifHeld(ctx context.Context, p *plan) (outcome, time.Duration, error) {
 	if g, ok := l.held.get(p.name, p.value); ok && !p.adds && p.verb != compare {
 		err := l.apply(ctx, p, g.Lease, g.until.Sub(l.now()), g.repeated)
 		if !errors.Is(err, store.ErrNotHeld) {
@@ -190,6 +208,11 @@ func (l *locks) ifHeld(ctx context.Context, p plan) (outcome, time.Duration, err
 		}
 		l.held.drop(g.Lease)
 	}
+	return l.ifFound(ctx, p)
+}
+
+// ifFound is ifHeld for a lease that the store is asked for first.
+func (l *locks) ifFound(ctx context.Context, p *plan) (outcome, time.Duration, error) {
 	for range tries {
 		st, err := l.inspect(ctx, p.name)
 		if err != nil {
@@ -204,11 +227,11 @@ func (l *locks) ifHeld(ctx context.Context, p plan) (outcome, time.Duration, err
 		case p.verb == compare:
 			return isDone, h.ExpiresIn, nil
 		}
-		q := p
+		q := *p
 		if p.adds {
 			q.ttl += max(0, h.ExpiresIn)
 		}
-		err = l.apply(ctx, q, leaseOf(st, h), h.ExpiresIn, true)
+		err = l.apply(ctx, &q, leaseOf(st, h), h.ExpiresIn, true)
 		if !errors.Is(err, store.ErrNotHeld) {
 			return isDone, 0, err
 		}
@@ -218,7 +241,7 @@ func (l *locks) ifHeld(ctx context.Context, p plan) (outcome, time.Duration, err
 
 // heldWith returns the lease whose holder wrote the value of the plan. A lease that an operator
 // broke can only be released.
-func heldWith(st store.State, p plan) (store.Holding, bool) {
+func heldWith(st store.State, p *plan) (store.Holding, bool) {
 	for _, h := range st.Holdings() {
 		if v, ok := valueOf(h.Holder.Owner); ok && v == p.value && (!h.Holder.Broken || p.verb == release) {
 			return h, true
@@ -239,7 +262,7 @@ func leaseOf(st store.State, h store.Holding) store.Lease {
 const shorter = time.Second
 
 // apply extends or releases a lease of which at most remaining is left.
-func (l *locks) apply(ctx context.Context, p plan, lease store.Lease, remaining time.Duration, repeated bool) error {
+func (l *locks) apply(ctx context.Context, p *plan, lease store.Lease, remaining time.Duration, repeated bool) error {
 	if p.verb == release {
 		if lease.TTL == 0 { // a store that cannot send the release now tries for that long
 			c := l.store.Caps()

@@ -17,11 +17,36 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/rights"
+	"github.com/leasehold-dev/leasehold/internal/testenv/child"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain runs the tests, or the server of TestManyIdleConnections.
+func TestMain(m *testing.M) {
+	if os.Getenv(idleVar) != "" {
+		serveIdle()
+		return
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(child.Goroutine))
+}
+
+// engines are a store in this process, whose commands are carried out by the goroutine that reads
+// them, and one that could be elsewhere, whose commands are carried out side by side.
+func engines() map[string]store.Engine {
+	return map[string]store.Engine{"in this process": memstore.New(nil).Engine(), "elsewhere": elsewhere()}
+}
+
+type distant struct{ store.Engine }
+
+// elsewhere returns a store whose answers could take time.
+func elsewhere() store.Engine { return distant{memstore.New(nil).Engine()} }
+
+func (d distant) Caps() store.Caps {
+	c := d.Engine.Caps()
+	c.Reach = "network"
+	return c
+}
 
 // open opens a door, by default to a store in memory, and returns its address.
 func open(t testing.TB, o Options) (address string, st *store.Store) {

@@ -21,16 +21,21 @@ const (
 
 // newOwner returns a new owner for a value.
 func newOwner(value string) (string, error) {
-	var b [random]byte
-	rand.Read(b[:]) // never fails
-	owner := plain + base64.RawURLEncoding.EncodeToString(b[:]) + ":" + value
+	var nonce [random]byte
+	rand.Read(nonce[:]) // never fails
+	prefix, n := plain, len(value)
 	if strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' || r == '.' }) { // a dot can begin a rank: see store.Rank
-		owner = coded + base64.RawURLEncoding.EncodeToString(b[:]) + ":" + base64.RawURLEncoding.EncodeToString([]byte(value))
+		prefix, n = coded, base64.RawURLEncoding.EncodedLen(n)
 	}
-	if len(owner) > store.MaxOwner {
+	if len(prefix)+base64.RawURLEncoding.EncodedLen(random)+1+n > store.MaxOwner {
 		return "", fmt.Errorf("the value has %d bytes, which is too long: this server keeps it as the owner of a lease, which has room for 237 printable characters, or for 176 bytes of any kind", len(value))
 	}
-	return owner, nil
+	var b [store.MaxOwner]byte
+	owner := append(base64.RawURLEncoding.AppendEncode(append(b[:0], prefix...), nonce[:]), ':')
+	if prefix == plain {
+		return string(append(owner, value...)), nil
+	}
+	return string(base64.RawURLEncoding.AppendEncode(owner, []byte(value))), nil
 }
 
 // valueOf returns the value that an owner is for, if a client of this door wrote it.

@@ -146,10 +146,10 @@ func FuzzCommands(f *testing.F) {
 	f.Add([]byte(encode("HELLO", "3", "AUTH", "u", "p", "SETNAME", "n") + encode("MULTI") + encode("EXEC")))
 	f.Add([]byte("*1\r\n$4\r\nPING\r\n*0\r\n*2\r\n$3\r\nGET\r\n$1\r\nk"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		in := bufio.NewReaderSize(bytes.NewReader(raw), readAhead)
+		in := &input{r: bytes.NewReader(raw)}
 		s, known := &session{version: 2}, &scripts{}
 		for {
-			words, err := readCommand(in)
+			words, err := readCommand(in, nil)
 			if err != nil {
 				var wrong protocolError
 				if !errors.As(err, &wrong) && err != io.EOF && err != io.ErrUnexpectedEOF {

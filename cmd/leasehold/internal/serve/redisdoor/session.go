@@ -20,6 +20,7 @@ type session struct {
 	// be done, since the client takes it for part of the transaction.
 	refusing bool
 	quit     bool
+	changes  int // of what the client calls itself
 }
 
 // version of Redis whose commands these are; clients compare it.
@@ -44,7 +45,7 @@ func (s *session) answer(words []string, known *scripts, needs bool, login func(
 		s.quit = true
 		return ok, true
 	case "RESET":
-		*s = session{id: s.id, version: 2}
+		*s = session{id: s.id, version: 2, changes: s.changes + 1}
 		return reply{kind: '+', text: "RESET"}, true
 	case "SELECT":
 		if len(args) != 1 || args[0] != "0" {
@@ -99,7 +100,7 @@ func (s *session) auth(args []string, needs bool, login func(string) bool) reply
 	case args[len(args)-1] == "" || !login(args[len(args)-1]): // a token names its client, so the name of the user says nothing
 		return failed("WRONGPASS invalid username-password pair or user is disabled: the rights of this server name no client with this token")
 	}
-	s.token = args[len(args)-1]
+	s.token = strings.Clone(args[len(args)-1]) // without the rest of the command
 	return ok
 }
 
@@ -155,7 +156,8 @@ func (s *session) setName(name string) reply {
 	if strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) || len(name) > mostNamed {
 		return failed("ERR Client names cannot contain spaces, newlines or special characters, and have at most 100 bytes")
 	}
-	s.name = name
+	s.name = strings.Clone(name)
+	s.changes++
 	return ok
 }
 
@@ -176,7 +178,8 @@ func (s *session) client(args []string) reply {
 		return text(s.name)
 	case sub == "SETINFO" && len(args) == 3:
 		if strings.EqualFold(args[1], "LIB-NAME") && len(args[2]) <= mostNamed {
-			s.library = args[2]
+			s.library = strings.Clone(args[2])
+			s.changes++
 		}
 		return ok
 	case (sub == "NO-EVICT" || sub == "NO-TOUCH") && len(args) == 2:

@@ -1,9 +1,7 @@
 package redisdoor
 
 import (
-	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -13,7 +11,7 @@ import (
 const (
 	mostWords = 64
 	mostBytes = 64 << 10 // of all words of a command
-	readAhead = 4 << 10  // also the longest line
+	fewBytes  = 512      // of a command whose words share their memory
 )
 
 // protocolError is the error of bytes that are no command. The position in the stream is lost.
@@ -21,36 +19,46 @@ type protocolError string
 
 func (e protocolError) Error() string { return "Protocol error: " + string(e) }
 
-// readCommand reads a command: an array of strings. It allocates memory for bytes that have
-// arrived, never for bytes that are only announced.
-func readCommand(in *bufio.Reader) ([]string, error) {
-	for {
-		n, err := readLength(in, '*', mostWords)
-		if err != nil {
-			return nil, err
+// readCommand reads a command: an array of strings, which it appends to words. It allocates memory
+// for bytes that have arrived, never for bytes that are only announced.
+func readCommand(in *input, words []string) ([]string, error) {
+	n := 0
+	for n <= 0 { // Redis ignores an empty command
+		var err error
+		if n, err = readLength(in, '*', mostWords); err != nil {
+			return words, err
 		}
-		if n <= 0 { // Redis ignores an empty command
-			continue
-		}
-		words := make([]string, 0, n)
-		left := mostBytes
-		for range n {
-			size, err := readLength(in, '$', left)
-			if err == nil && size < 0 {
-				err = protocolError("a word of the command is null")
-			}
-			if err != nil {
-				return nil, whole(err)
-			}
-			word, err := readWord(in, size)
-			if err != nil {
-				return nil, whole(err)
-			}
-			left -= size
-			words = append(words, word)
-		}
-		return words, nil
 	}
+	var few [fewBytes]byte
+	var ends [mostWords]int
+	all, left := few[:0], mostBytes
+	for i := range n {
+		size, err := readLength(in, '$', left)
+		if err == nil && size < 0 {
+			err = protocolError("a word of the command is null")
+		}
+		if err == nil {
+			all, err = appendWord(all, in, size)
+		}
+		if err != nil {
+			return words, whole(err)
+		}
+		left -= size
+		ends[i] = len(all)
+	}
+	text, begin := "", 0
+	if len(all) <= fewBytes {
+		text = string(all)
+	}
+	for _, end := range ends[:n] {
+		if len(all) <= fewBytes {
+			words = append(words, text[begin:end])
+		} else { // the name of a lock would keep a long script in memory
+			words = append(words, string(all[begin:end]))
+		}
+		begin = end
+	}
+	return words, nil
 }
 
 // whole makes the end of the stream inside a command an error.
@@ -62,22 +70,19 @@ func whole(err error) error {
 }
 
 // readLength reads a line that begins with kind and has a length of at most most.
-func readLength(in *bufio.Reader, kind byte, most int) (int, error) {
-	first, err := in.ReadByte()
+func readLength(in *input, kind byte, most int) (int, error) {
+	first, err := in.some(1)
 	if err != nil {
 		return 0, err
 	}
-	if first != kind {
-		return 0, protocolError(fmt.Sprintf("expected '%c', got %q: this server takes commands as arrays of strings, as all client libraries send them", kind, first))
+	if first[0] != kind {
+		return 0, protocolError(fmt.Sprintf("expected '%c', got %q: this server takes commands as arrays of strings, as all client libraries send them", kind, first[0]))
 	}
-	line, err := in.ReadSlice('\n')
-	if errors.Is(err, bufio.ErrBufferFull) {
-		return 0, protocolError("a length is too long")
-	}
+	line, err := in.line()
 	if err != nil {
 		return 0, whole(err)
 	}
-	digits, ok := bytes.CutSuffix(line, []byte("\r\n"))
+	digits, ok := bytes.CutSuffix(line[1:], []byte("\r"))
 	n, err := strconv.Atoi(string(digits))
 	if !ok || err != nil || n < -1 {
 		return 0, protocolError("invalid length")
@@ -88,23 +93,22 @@ func readLength(in *bufio.Reader, kind byte, most int) (int, error) {
 	return n, nil
 }
 
-// readWord reads n bytes and the end of line behind them.
-func readWord(in *bufio.Reader, n int) (string, error) {
-	b := make([]byte, 0, min(n+2, readAhead))
-	for rest := n + 2; rest > 0; {
-		part, err := in.Peek(min(rest, readAhead))
+// appendWord reads n bytes and the end of line behind them, and appends the bytes.
+func appendWord(b []byte, in *input, n int) ([]byte, error) {
+	for n += len("\r\n"); n > 0; {
+		part, err := in.some(n)
 		if err != nil {
-			return "", whole(err)
+			return nil, whole(err)
 		}
 		b = append(b, part...)
-		rest -= len(part)
-		in.Discard(len(part))
+		in.at += len(part)
+		n -= len(part)
 	}
 	word, ok := bytes.CutSuffix(b, []byte("\r\n"))
 	if !ok {
-		return "", protocolError("a word does not end where its length says")
+		return nil, protocolError("a word does not end where its length says")
 	}
-	return string(word), nil
+	return word, nil
 }
 
 // reply is an answer to a client.
