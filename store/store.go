@@ -318,6 +318,9 @@ const closeLimit = 5 * time.Second
 // call makes one call of the engine, unless the store is closed or ctx has ended. A wait has no time
 // limit, and gives up a place that was made for it if ctx has ended. See Caps.Timeout and Caps.EndsCalls for the context that the engine gets.
 func call[T any](s *Store, ctx context.Context, wait bool, do func(context.Context) (T, error)) (result T, err error) {
+	if ctx == nil {
+		panic("store: nil Context") // before an engine has locked anything
+	}
 	if err := s.gate.Enter(); err != nil {
 		return result, err
 	}

@@ -231,9 +231,6 @@ func (s *engine) Close() error {
 // enter locks the mutex for one step. It returns an error, with the mutex
 // unlocked, if ctx has ended or the store was closed.
 func (s *engine) enter(ctx context.Context) error {
-	if ctx == nil {
-		panic("memory: nil Context") // while the mutex is free
-	}
 	s.mu.Lock()
 	// ctx is checked with the mutex locked: it may have ended before that.
 	err := ctx.Err()

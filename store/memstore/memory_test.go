@@ -130,8 +130,8 @@ func TestNilContextPanics(t *testing.T) {
 	} {
 		func() {
 			defer func() {
-				if got := recover(); got != "memory: nil Context" {
-					t.Errorf("%s with a nil Context: panic %v, want \"memory: nil Context\"", what, got)
+				if got := recover(); got != "store: nil Context" {
+					t.Errorf("%s with a nil Context: panic %v, want \"store: nil Context\"", what, got)
 				}
 			}()
 			call()
