@@ -27,9 +27,11 @@ PACKAGES  = 3
 PARALLEL  = 4
 # The packages that take longest are begun first.
 LONG      = ./store/redisstore ./store/sqlstore/sqlstoretest ./store/etcdstore ./cmd/leasehold/internal/cli ./store/zkstore
-# Tests that compare scripts, or changed ones, with the rule.
-ALONE     = ^Test(ScriptsChanged|ListsChanged|QueuesChanged|MarkScriptsChanged|SharesChanged|ListsOfSharesChanged|.*OnRedis|.*OnSimulatedRedis)$$
-COMPARING = ./store/redisstore
+# Tests without the race detector: those that compare scripts, or changed ones, with the rule,
+# and the suites on servers of objects, whose stores start no goroutines beside those of
+# recordstore.
+ALONE     = ^Test(ScriptsChanged|ListsChanged|QueuesChanged|MarkScriptsChanged|SharesChanged|ListsOfSharesChanged|.*OnRedis|.*OnSimulatedRedis|.*OnObjects)$$
+COMPARING = ./store/redisstore ./store/s3store/s3storetest ./store/gcsstore/gcsstoretest ./store/azblobstore/azblobstoretest
 COUNT     = 10
 BENCH     = .
 BENCHTIME = 1s
@@ -94,14 +96,17 @@ test: redis databases languages prometheus chromium ## run all tests with the ra
 ifeq ($(PKG),work)
 	@# The explorers, the simulator and the tests that compare with the rule, which compute in
 	@# one goroutine, take three to six times as long with the race detector, so they run
-	@# without it here; make race runs them with the detector. Go vets each package before its
-	@# tests, which takes half a minute here, and make lint does it, too.
+	@# without it here; make race runs them with the detector. So do the suites on servers of
+	@# objects, which the tests serve in their own process: contests and lists have several
+	@# goroutines call the stores of objects with the detector, and the suites on recordstore
+	@# have it. Go vets each package before its tests, which takes half a minute here, and make
+	@# lint does it, too.
 	@# The interpreter of Lua, by which simulated servers of Redis run the scripts, is compiled
 	@# without the detector, too: one goroutine at a time uses each, and the detector makes their
 	@# tests half as slow again.
 	$(GO) test -race '-gcflags=github.com/yuin/gopher-lua/...=-race=false' -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $(LONG) $$($(GO) list work | grep -vE '/internal/proof/(explore|queues|sim)$$')
 	$(GO) test -vet=off -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/queues ./internal/proof/sim
-	$(GO) test -vet=off -timeout $(TIMEOUT) -p 1 -parallel $(PARALLEL) -run '$(ALONE)' $(COMPARING)
+	$(GO) test -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -run '$(ALONE)' $(COMPARING)
 	cd bench && $(GO) test -race -vet=off -timeout $(TIMEOUT) ./beside
 	cd adapters && $(GO) test -race -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $(SMALL)
 	cd adapters && $(GO) test -vet=off -timeout $(TIMEOUT) $(LARGE)

@@ -64,7 +64,7 @@ func set(r *http.Request, name, value string) {
 	r.URL.RawQuery = q.Encode()
 }
 
-func TestConforms(t *testing.T)                     { kind.Conforms(t) }
+func TestConformsOnObjects(t *testing.T)            { kind.Conforms(t) }
 func TestRequests(t *testing.T)                     { kind.Requests(t) }
 func TestIgnoredConditionsAreRefused(t *testing.T)  { kind.IgnoredConditionsAreRefused(t) }
 func TestLostAnswersAndServerErrors(t *testing.T)   { kind.LostAnswersAndServerErrors(t) }
@@ -77,9 +77,9 @@ func TestLists(t *testing.T)                        { kind.Lists(t) }
 func TestListsThatAreBehind(t *testing.T)           { kind.ListsThatAreBehind(t) }
 func TestExamine(t *testing.T)                      { kind.Examined(t) }
 func TestContest(t *testing.T)                      { kind.Contest(t) }
-func TestConformsUnderFaults(t *testing.T)          { t.Parallel(); kind.ConformsUnderFaults(t) }
+func TestConformsUnderFaultsOnObjects(t *testing.T) { t.Parallel(); kind.ConformsUnderFaults(t) }
 func TestIdleCost(t *testing.T)                     { t.Parallel(); kind.IdleCost(t) }
-func TestTorture(t *testing.T)                      { kind.Torture(t) }
+func TestTortureOnObjects(t *testing.T)             { kind.Torture(t) }
 func BenchmarkLock(b *testing.B)                    { kind.BenchmarkLock(b) }
 func BenchmarkHandOff(b *testing.B)                 { kind.BenchmarkHandOff(b) }
 
