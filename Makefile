@@ -104,8 +104,11 @@ ifeq ($(PKG),work)
 	@# The interpreter of Lua, by which simulated servers of Redis run the scripts, is compiled
 	@# without the detector, too: one goroutine at a time uses each, and the detector makes their
 	@# tests half as slow again.
-	$(GO) test -race '-gcflags=github.com/yuin/gopher-lua/...=-race=false' -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $(LONG) $$($(GO) list work | grep -vE '/internal/proof/(explore|queues|sim)$$')
-	$(GO) test -vet=off -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/queues ./internal/proof/sim
+	@# The explorers and the simulator have the lowest priority, and so the processor time that
+	@# the others leave while they wait.
+	nice -n 19 $(GO) test -vet=off -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/queues ./internal/proof/sim & searches=$$!; \
+	$(GO) test -race '-gcflags=github.com/yuin/gopher-lua/...=-race=false' -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $(LONG) $$($(GO) list work | grep -vE '/internal/proof/(explore|queues|sim)$$'); code=$$?; \
+	wait $$searches && exit $$code
 	$(GO) test -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -run '$(ALONE)' $(COMPARING)
 	cd bench && $(GO) test -race -vet=off -timeout $(TIMEOUT) ./beside
 	cd adapters && $(GO) test -race -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $(SMALL)
