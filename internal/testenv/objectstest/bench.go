@@ -34,7 +34,7 @@ func turns(b *testing.B, goroutines int, do func(i int) error) {
 // BenchmarkLock compares a lock and its release with what people write by hand: an object that is
 // created if there is none, and deleted; and with two updates of an object, since locks here are
 // never deleted. Each goroutine has a lock of its own. server-ms/op is the time that processors work
-// for the server.
+// for the server's process, which may be this one.
 func (k Kind) BenchmarkLock(b *testing.B) {
 	srv := k.Start(b, false)
 	hand, s := k.ByHand(b, srv.Direct), k.Store(b, srv.Direct, Options{})

@@ -125,13 +125,17 @@ func Launch(t testing.TB, command func(address string) *exec.Cmd, ready func(url
 // Kill kills the server with SIGKILL.
 func (s *Server) Kill() { s.process.Kill() }
 
-// worked returns for how long processors have worked for the server, or 0 if it is not a process
-// or the system does not tell.
+// worked returns for how long processors have worked for the server's process, or 0 if it was
+// started elsewhere or the system does not tell.
 func (s *Server) worked() time.Duration {
-	if s.process == nil {
+	pid := os.Getpid()
+	switch {
+	case s.process != nil:
+		pid = s.process.PID()
+	case s.Direct != s.URL:
 		return 0
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.PID()))
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, found := strings.Cut(string(stat), ") ")
 	f := strings.Fields(rest)
 	if err != nil || !found || len(f) < 13 {
