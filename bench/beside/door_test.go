@@ -29,7 +29,7 @@ import (
 )
 
 // build returns the path of the command, which is in another workspace.
-func build(t *testing.T) string {
+func build(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "leasehold")
 	cmd := exec.Command("go", "build", "-o", path, ".")

@@ -227,6 +227,20 @@ type Renewed struct {
 	Results []*Problem `json:"results"`
 }
 
+// Ask is a line of the body of POST /v1/batch: a call that does not wait.
+type Ask struct {
+	Do string `json:"do"` // acquire or release
+	NamedRequest
+}
+
+// Reply is a line of the answer: what the call in that line of the body, from 0, is answered. It
+// has a grant, a problem, or neither after a release.
+type Reply struct {
+	Line int `json:"line"`
+	*Grant
+	Problem *Problem `json:"problem,omitempty"`
+}
+
 // Event is a line of a stream.
 type Event struct {
 	// Event is waiting, held, alive, lost, leaving or failed.

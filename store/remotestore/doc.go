@@ -18,6 +18,11 @@
 // token and release locks. store.Open knows both schemes if a program imports the package. The
 // token can also be in the variable LEASEHOLD_TOKEN.
 //
+// # Many goroutines
+//
+// Up to four calls at a time are requests of their own. Calls that come while so many are under
+// way gather for at most two milliseconds, and go as one request.
+//
 // # Time
 //
 // The validity of a lease counts from before the request was sent, as with every store. A grant

@@ -39,7 +39,11 @@ type answer struct {
 // error is refused.
 func (s *engine) do(ctx context.Context, server int, method, path string, body any, accept string) (*answer, error) {
 	var b io.Reader
-	if body != nil {
+	switch lines := body.(type) {
+	case nil:
+	case *bytes.Buffer:
+		b = lines
+	default:
 		text, err := json.Marshal(body)
 		if err != nil {
 			return nil, err
@@ -96,7 +100,10 @@ type call struct {
 	op, name, path string
 	method         string
 	body           any
-	out            any
+	// batched, if not empty, is what a batch calls this call: its body is a *httpapi.Request
+	// then, and out a *httpapi.Grant or nil.
+	batched string
+	out     any
 	// again, if not nil, is called before the request is sent again after no answer, with the
 	// number of times it was sent.
 	again func(tries int)
@@ -195,12 +202,28 @@ func (s *engine) try(ctx context.Context, c *call, server int) error {
 		}
 		return &unanswered{err}
 	}
-	a, err := s.do(bound, server, c.method, c.path, c.body, "application/json")
-	if err != nil {
+	send := s.sendAlone
+	if c.batched != "" {
+		send = s.gatherers[server].send
+	}
+	problem, err := send(bound, c, server)
+	switch {
+	case err != nil:
 		return none(err)
+	case problem != nil:
+		return problem.Err(c.name)
+	}
+	return nil
+}
+
+// sendAlone sends c in a request of its own.
+func (s *engine) sendAlone(ctx context.Context, c *call, server int) (*httpapi.Problem, error) {
+	a, err := s.do(ctx, server, c.method, c.path, c.body, "application/json")
+	if err != nil {
+		return nil, err
 	}
 	if a.problem != nil {
-		return a.problem.Err(c.name)
+		return a.problem, nil
 	}
 	defer a.body.Close()
 	if c.out == nil {
@@ -209,10 +232,7 @@ func (s *engine) try(ctx context.Context, c *call, server int) error {
 		err = json.NewDecoder(io.LimitReader(a.body, maxAnswer)).Decode(c.out)
 		io.Copy(io.Discard, io.LimitReader(a.body, 1<<16)) // so that the connection is used again
 	}
-	if err != nil {
-		return none(err)
-	}
-	return nil
+	return nil, err
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -247,9 +267,9 @@ func (s *engine) settleAt(l store.Lease, q httpapi.Request, servers map[int]bool
 	if len(servers) == 0 {
 		return
 	}
-	s.undoing.Add(1)
+	s.background.Add(1)
 	go func() {
-		defer s.undoing.Done()
+		defer s.background.Done()
 		ctx, stop := context.WithTimeout(context.Background(), min(max(l.TTL, time.Second), 10*time.Second))
 		defer stop()
 		defer context.AfterFunc(s.closing, func() { time.AfterFunc(2*time.Second, stop) })()

@@ -23,10 +23,11 @@ type engine struct {
 	caps           store.Caps
 	class          atomic.Uint32
 	preferred      atomic.Int64 // the server that answered last
+	gatherers      []*gatherer  // of each server
 
-	closing context.Context // ends with Close
-	close   context.CancelFunc
-	undoing sync.WaitGroup // attempts that are being taken back
+	closing    context.Context // ends with Close
+	close      context.CancelFunc
+	background sync.WaitGroup // batches, and attempts that are being taken back
 }
 
 func newEngine(servers []string, o Options) *engine {
@@ -37,6 +38,7 @@ func newEngine(servers []string, o Options) *engine {
 			panic("leasehold: a URL that was parsed before: " + err.Error())
 		}
 		s.hosts = append(s.hosts, u.Host)
+		s.gatherers = append(s.gatherers, &gatherer{s: s})
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	return s
@@ -82,6 +84,9 @@ func (s *engine) grant(ctx context.Context, op string, l store.Lease) (store.Gra
 	q.Call = store.NewOwner()
 	var g httpapi.Grant
 	c := &call{op: op, name: l.Name, method: http.MethodPost, path: pathOf(l.Name, "/"+op), body: &q, out: &g, again: func(n int) { q.Again = n }}
+	if op == "acquire" {
+		c.batched = op
+	}
 	if err := s.run(ctx, c); err != nil {
 		if op == "acquire" {
 			s.undo(l, q.Call, c.others())
@@ -127,7 +132,7 @@ func fill(errs []error, err error) []error {
 func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
 	q := httpapi.RequestOf(r.Lease)
 	q.Renewed, q.Undo, q.Call = r.Renewed, r.Undo, store.NewOwner()
-	c := &call{op: "release", name: r.Name, method: http.MethodPost, path: pathOf(r.Name, "/release")}
+	c := &call{op: "release", name: r.Name, method: http.MethodPost, path: pathOf(r.Name, "/release"), batched: "release"}
 	c.body = &q
 	c.again = func(n int) { q.Again = n }
 	err := s.run(ctx, c)
@@ -205,7 +210,7 @@ func (s *engine) NotifyBroken(func(owner string)) (stop func()) { return func() 
 // at most.
 func (s *engine) Close() error {
 	s.close()
-	s.undoing.Wait()
+	s.background.Wait()
 	if t, ok := s.o.Transport.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()
 	}

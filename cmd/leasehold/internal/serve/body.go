@@ -18,36 +18,42 @@ const (
 	maxBatch = 4 << 20  // of the call that renews many
 )
 
-// read decodes the body of r into v. Nothing is read beyond most bytes, or for longer than the
-// server's patience. An empty body leaves v as it is.
+// read decodes the body of r into v. An empty body leaves v as it is.
 func (s *Server) read(w http.ResponseWriter, r *http.Request, v any, most int64) *httpapi.Problem {
-	if r.ContentLength == 0 {
-		return nil
+	b, p := s.body(w, r, most)
+	if p != nil || len(bytes.TrimSpace(b)) == 0 {
+		return p
 	}
-	if r.ContentLength > most {
-		return tooLarge(most)
-	}
-	c := http.NewResponseController(w)
-	c.SetReadDeadline(time.Now().Add(s.Patience)) // fails only in tests without a connection
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
-	if err == nil {
-		c.SetReadDeadline(time.Time{})
-	} else { // the rest is not waited for, nor taken for the next request
-		w.Header().Set("Connection", "close")
-	}
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return tooLarge(most)
-	case err != nil:
-		return httpapi.New(httpapi.Invalid, "the body did not arrive: "+err.Error())
-	case len(bytes.TrimSpace(b)) == 0:
+	if q, ok := v.(*httpapi.Request); ok && q.ReadPlain(b) {
 		return nil
 	}
 	// Package encoding/json needs much stack, which this goroutine would keep during a wait.
 	wrong := make(chan *httpapi.Problem)
 	go func() { wrong <- decode(b, v) }()
 	return <-wrong
+}
+
+// body returns the body of r. Nothing is read beyond most bytes, or for longer than the server's
+// patience.
+func (s *Server) body(w http.ResponseWriter, r *http.Request, most int64) ([]byte, *httpapi.Problem) {
+	if r.ContentLength == 0 {
+		return nil, nil
+	}
+	if r.ContentLength > most {
+		return nil, tooLarge(most)
+	}
+	c := http.NewResponseController(w)
+	c.SetReadDeadline(time.Now().Add(s.Patience)) // fails only in tests without a connection
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if err == nil {
+		c.SetReadDeadline(time.Time{})
+		return b, nil
+	}
+	w.Header().Set("Connection", "close") // the rest is not waited for, nor taken for the next request
+	if errors.As(err, new(*http.MaxBytesError)) {
+		return nil, tooLarge(most)
+	}
+	return nil, httpapi.New(httpapi.Invalid, "the body did not arrive: "+err.Error())
 }
 
 func decode(b []byte, v any) *httpapi.Problem {

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -127,15 +128,21 @@ func (s *Server) request(w http.ResponseWriter, r *http.Request, name string) (q
 		s.fail(w, r, p)
 		return q, l, false
 	}
-	l, err := leaseOf(r, name, q)
-	if err == nil && q.Owner == "" {
-		err = invalid("the owner is missing: a random value of your own, new for each attempt and the same if you ask again")
-	}
+	l, err := ownedLeaseOf(r, name, q)
 	if err != nil {
 		s.failWith(w, r, err)
 		return q, l, false
 	}
 	return q, l, true
+}
+
+// ownedLeaseOf is leaseOf for a call that needs an owner.
+func ownedLeaseOf(r *http.Request, name string, q httpapi.Request) (store.Lease, error) {
+	l, err := leaseOf(r, name, q)
+	if err == nil && q.Owner == "" {
+		err = invalid("the owner is missing: a random value of your own, new for each attempt and the same if you ask again")
+	}
+	return l, err
 }
 
 func invalid(what string) error {
@@ -158,45 +165,58 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, name string) {
 	if !ok {
 		return
 	}
+	if !waits(q) {
+		g, err := s.tryAcquire(r.Context(), q, l)
+		if err != nil {
+			s.failWith(w, r, err)
+			return
+		}
+		answer(w, g)
+		return
+	}
 	done, ok := s.tries.begin(r.Context(), q.Call, q.Again, s.clock.Now())
 	if !ok {
 		s.failWith(w, r, errTakenBack)
 		return
 	}
 	defer done()
-	plain := isPlain(q)
-	if plain && l.Attempt == "" {
-		l.Attempt = store.NewOwner() // the owner may ask again
-	}
-	var g store.Grant
-	var err error
-	if waits := q.Wait != nil && *q.Wait != 0; waits {
-		if plain {
-			if g, err = s.again(r.Context(), &l); err == nil {
-				answer(w, grantOf(l, g, 0))
-				return
-			}
-			if s.Store.Caps().Nodes > 1 && store.Rank(l.Owner) == 0 {
-				_, rank, _ := strings.Cut(store.NewOwnerAt(time.Now()), ".")
-				l.Owner += "." + rank // the nodes order waiters by it
-			}
+	if isPlain(q) {
+		l.Attempt = cmp.Or(l.Attempt, store.NewOwner()) // the owner may ask again
+		if g, err := s.again(r.Context(), &l); err == nil {
+			answer(w, grantOf(l, g, 0))
+			return
 		}
-		s.wait(w, r, q, l)
-		return
+		if s.Store.Caps().Nodes > 1 && store.Rank(l.Owner) == 0 {
+			_, rank, _ := strings.Cut(store.NewOwnerAt(time.Now()), ".")
+			l.Owner += "." + rank // the nodes order waiters by it
+		}
 	}
-	g, err = s.Store.Acquire(r.Context(), store.AcquireRequest{Lease: l})
+	s.wait(w, r, q, l)
+}
+
+// waits reports whether an acquire waits.
+func waits(q httpapi.Request) bool { return q.Wait != nil && *q.Wait != 0 }
+
+// tryAcquire acquires l without a wait.
+func (s *Server) tryAcquire(ctx context.Context, q httpapi.Request, l store.Lease) (httpapi.Grant, error) {
+	done, ok := s.tries.begin(ctx, q.Call, q.Again, s.clock.Now())
+	if !ok {
+		return httpapi.Grant{}, errTakenBack
+	}
+	defer done()
+	plain := isPlain(q)
+	if plain {
+		l.Attempt = cmp.Or(l.Attempt, store.NewOwner()) // the owner may ask again
+	}
+	g, err := s.Store.Acquire(ctx, store.AcquireRequest{Lease: l})
 	var busy *store.BusyError
 	if plain && errors.As(err, &busy) && !busy.Holder.Waiting && isOf(busy.Holder.Owner, l.Owner) {
-		g, err = s.again(r.Context(), &l)
+		g, err = s.again(ctx, &l)
 	}
 	if err == nil && s.tries.isTakenBack(q.Call, s.clock.Now()) {
-		err = s.takeBack(r.Context(), l)
+		err = s.takeBack(ctx, l)
 	}
-	if err != nil {
-		s.failWith(w, r, err)
-		return
-	}
-	answer(w, grantOf(l, g, 0))
+	return grantOf(l, g, 0), err
 }
 
 // isPlain reports whether q is of a client that is no store over HTTP: it need not describe the
@@ -316,31 +336,35 @@ func (s *Server) release(w http.ResponseWriter, r *http.Request, name string) {
 	if !ok {
 		return
 	}
+	if err := s.endLease(r.Context(), q, l); err != nil {
+		s.failWith(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// endLease does what a release asks for.
+func (s *Server) endLease(ctx context.Context, q httpapi.Request, l store.Lease) error {
 	if q.Undo || q.Refuse {
 		s.tries.takeBack(q.Call, s.clock.Now())
 	}
 	if q.Refuse {
-		w.WriteHeader(http.StatusNoContent)
-		return
+		return nil
 	}
-	err := s.Store.Release(r.Context(), store.ReleaseRequest{Lease: l, Renewed: q.Renewed, Undo: q.Undo})
+	err := s.Store.Release(ctx, store.ReleaseRequest{Lease: l, Renewed: q.Renewed, Undo: q.Undo})
 	if errors.Is(err, store.ErrNotHeld) {
 		switch {
 		case q.Again > 0 && s.tries.hasReleased(q.Call, s.clock.Now()):
 			err = nil
 		case isPlain(q):
-			if _, e := s.heldAs(r.Context(), &l); e == nil {
-				err = s.Store.Release(r.Context(), store.ReleaseRequest{Lease: l, Renewed: true})
+			if _, e := s.heldAs(ctx, &l); e == nil {
+				err = s.Store.Release(ctx, store.ReleaseRequest{Lease: l, Renewed: true})
 			}
 		}
 	} else if err == nil {
 		s.tries.release(q.Call, s.clock.Now())
 	}
-	if err != nil {
-		s.failWith(w, r, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
+	return err
 }
 
 // downgrade makes a writer a reader.

@@ -23,7 +23,8 @@ import (
 type faulty struct {
 	http.RoundTripper
 	lose, reply, late float64
-	n                 atomic.Int64
+	n, batches        atomic.Int64
+	stalled           chan struct{} // told of each request about the lock called stall, which gets no answer
 
 	mu     sync.Mutex
 	random *rand.Rand
@@ -33,10 +34,21 @@ type faulty struct {
 var errLost = errors.New("the network lost it")
 
 func (f *faulty) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, "/stall/acquire") {
+		select {
+		case f.stalled <- struct{}{}:
+		default:
+		}
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	if r.URL.Path == "/v1/batch" {
+		f.batches.Add(1)
+	}
 	f.mu.Lock()
 	p := f.random.Float64()
 	f.mu.Unlock()
-	streams := r.Header.Get("Accept") == "application/x-ndjson"
+	streams := r.Header.Get("Accept") == "application/x-ndjson" && r.URL.Path != "/v1/batch"
 	switch {
 	case p < f.lose:
 		f.n.Add(1)
@@ -85,7 +97,19 @@ func TestConformanceUnderFaults(t *testing.T) {
 		seed++
 		f := &faulty{RoundTripper: &http.Transport{MaxIdleConnsPerHost: 64}, lose: 0.05, reply: 0.06, late: 0.05, random: rand.New(rand.NewPCG(1, seed))}
 		all = append(all, f)
-		return remote(t, urls, f)
+		st := remote(t, urls, f)
+		if seed%2 == 0 { // calls go in batches, since four requests are under way
+			f.stalled = make(chan struct{}, 4)
+			for range 4 {
+				f.under.Go(func() {
+					st.Acquire(context.Background(), store.AcquireRequest{Lease: store.Lease{Name: "stall", Owner: store.NewOwner(), TTL: time.Minute}})
+				})
+			}
+			for range 4 {
+				<-f.stalled
+			}
+		}
+		return st
 	}
 	storetest.Run(t, func(t *testing.T) *store.Store {
 		shared = memstore.New(nil)
@@ -94,11 +118,11 @@ func TestConformanceUnderFaults(t *testing.T) {
 		urls = a + "," + strings.TrimPrefix(b, "http://")
 		return open(t)
 	}, storetest.Options{Second: open, ShortTTL: 500 * time.Millisecond})
-	n := int64(0)
+	n, batches := int64(0), int64(0)
 	for _, f := range all {
-		n += f.n.Load()
+		n, batches = n+f.n.Load(), batches+f.batches.Load()
 	}
-	if n < 500 {
-		t.Errorf("%d faults, want 500 at least", n)
+	if n < 500 || batches < 100 {
+		t.Errorf("%d faults and %d batches, want 500 and 100 at least", n, batches)
 	}
 }

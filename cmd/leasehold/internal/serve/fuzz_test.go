@@ -93,7 +93,7 @@ func FuzzBodies(f *testing.F) {
 	for _, seed := range []string{`{"owner":"o"}`, `{"owner":"o","ttl_ms":1e3,"kind":"semaphore","permits":3}`, `{"token":1}`, `{"from":1,"to":2}`, `{"leases":[{"name":"a","owner":"o"}]}`, `[]`, `null`, `{"owner":"o","meta_base64":"!"}`, `{"owner":"o","ttl_ms":-1}`} {
 		f.Add(uint8(0), seed)
 	}
-	verbs := []string{"locks/a/acquire", "locks/a/renew", "locks/a/release", "locks/a/downgrade", "locks/a/resize", "locks/a/break", "renew"}
+	verbs := []string{"locks/a/acquire", "locks/a/renew", "locks/a/release", "locks/a/downgrade", "locks/a/resize", "locks/a/break", "renew", "batch"}
 	f.Fuzz(func(t *testing.T, verb uint8, body string) {
 		if strings.Contains(body, "wait") { // it may last
 			return

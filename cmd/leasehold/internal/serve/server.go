@@ -124,6 +124,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.get(w, r, s.list)
 	case path == "/v1/renew":
 		s.renewAll(w, r)
+	case path == "/v1/batch":
+		s.batch(w, r)
 	case path == "/v1/store":
 		s.get(w, r, func(w http.ResponseWriter, r *http.Request) { answer(w, httpapi.CapsOf(s.Store)) })
 	case path == "/v1/openapi.json":

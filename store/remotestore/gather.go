@@ -1,0 +1,185 @@
+package remotestore
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/httpapi"
+	"github.com/leasehold-dev/leasehold/internal/statejson"
+)
+
+// gatherer has the goroutines of a program share requests to a server, as HTTP costs many times
+// what a call in a batch does. A call is sent by itself while fewer than alone requests are under
+// way, and no batch is. Otherwise it waits until one of them is answered, or for gatherFor, and
+// goes with all that have gathered. A server answers each call of a batch when it is done, so none
+// waits for the others.
+type gatherer struct {
+	s *engine
+
+	mu       sync.Mutex
+	single   int // requests of one call under way
+	batches  int // batches under way
+	gathered []*ask
+	timer    *time.Timer // sends what has gathered
+}
+
+const (
+	alone     = 4
+	gatherFor = 2 * time.Millisecond
+	mostAsks  = 256
+)
+
+// ask is a call in a batch.
+type ask struct {
+	server int
+	line   []byte
+	done   chan struct{} // closed once what follows is set
+	reply  httpapi.Reply
+	err    error
+}
+
+// send sends c, by itself or in a batch, and returns its answer.
+func (g *gatherer) send(ctx context.Context, c *call, server int) (*httpapi.Problem, error) {
+	if g.takes() {
+		defer g.answered(&g.single)
+		return g.s.sendAlone(ctx, c, server)
+	}
+	line := httpapi.Ask{Do: c.batched, NamedRequest: httpapi.NamedRequest{LockName: statejson.NameOf(c.name), Request: *c.body.(*httpapi.Request)}}.Line()
+	a := &ask{server: server, line: line, done: make(chan struct{})}
+	g.gather(a)
+	select {
+	case <-a.done:
+	case <-ctx.Done():
+		g.mu.Lock()
+		g.gathered = slices.DeleteFunc(g.gathered, func(b *ask) bool { return a == b })
+		g.mu.Unlock()
+		return nil, ctx.Err()
+	}
+	if out, ok := c.out.(*httpapi.Grant); ok && a.reply.Grant != nil {
+		*out = *a.reply.Grant
+	}
+	return a.reply.Problem, a.err
+}
+
+// isFreeLocked reports whether a request can go at once.
+func (g *gatherer) isFreeLocked() bool { return g.batches == 0 && g.single < alone }
+
+// takes reports whether a call is to be sent by itself, and counts it then.
+func (g *gatherer) takes() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.isFreeLocked() {
+		return false
+	}
+	g.single++
+	return true
+}
+
+// gather adds a to the next batch.
+func (g *gatherer) gather(a *ask) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.gathered = append(g.gathered, a)
+	switch {
+	case len(g.gathered) == mostAsks, g.isFreeLocked():
+		g.goLocked()
+	case len(g.gathered) > 1:
+	case g.timer == nil:
+		g.timer = time.AfterFunc(gatherFor, func() {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.goLocked()
+		})
+	default:
+		g.timer.Reset(gatherFor)
+	}
+}
+
+// answered counts down one of the requests under way, and lets the next batch go.
+func (g *gatherer) answered(under *int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if *under--; g.isFreeLocked() {
+		g.goLocked()
+	}
+}
+
+// goLocked sends what has gathered.
+func (g *gatherer) goLocked() {
+	asks := g.gathered
+	if len(asks) == 0 {
+		return
+	}
+	g.gathered = nil
+	if g.timer != nil {
+		g.timer.Stop()
+	}
+	g.batches++
+	g.s.background.Add(1) // a caller waits, so the store is not closed yet
+	go func() {
+		defer g.s.background.Done()
+		defer g.answered(&g.batches)
+		settle(asks, g.s.sendBatch(asks))
+	}()
+}
+
+// settle ends the calls that have no answer.
+func settle(asks []*ask, err error) {
+	for _, a := range asks {
+		if a != nil {
+			a.err = err
+			close(a.done)
+		}
+	}
+}
+
+// sendBatch sends asks, and passes each answer on as it comes. It sets to nil those that have one.
+func (s *engine) sendBatch(asks []*ask) error {
+	ctx, stop := context.WithTimeout(s.closing, s.o.Timeout)
+	defer stop()
+	var body bytes.Buffer
+	for _, a := range asks {
+		body.Write(a.line)
+	}
+	got, err := s.do(ctx, asks[0].server, http.MethodPost, "/v1/batch", &body, "application/x-ndjson")
+	if err != nil {
+		return err
+	}
+	if got.problem != nil {
+		for i, a := range asks {
+			a.reply.Problem = got.problem
+			close(a.done)
+			asks[i] = nil
+		}
+		return nil
+	}
+	defer got.body.Close()
+	lines := bufio.NewReader(got.body)
+	for range asks {
+		line, err := lines.ReadSlice('\n')
+		var r httpapi.Reply
+		if err == nil && !r.ReadPlain(line) {
+			err = json.Unmarshal(line, &r)
+		}
+		if err == nil && (r.Line < 0 || r.Line >= len(asks) || asks[r.Line] == nil) {
+			err = fmt.Errorf("the server answered a call that it was not asked: %s", line)
+		}
+		if err != nil {
+			return err
+		}
+		a := asks[r.Line]
+		asks[r.Line] = nil
+		a.reply = r
+		close(a.done)
+	}
+	io.Copy(io.Discard, io.LimitReader(got.body, 1<<16)) // so that the connection is used again
+	return nil
+}
