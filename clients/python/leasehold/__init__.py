@@ -5,12 +5,13 @@
             lease.check()
             write(part, token=lease.token)
 """
-import contextlib, http.client, ipaddress, json, os, socket, ssl, threading, time, urllib.parse, weakref
+import contextlib, functools, http.client, json, os, re, socket, ssl, threading, time, urllib.parse, weakref
 
 __all__ = ["lock", "Lease", "Error", "Busy", "Lost"]
 
 SILENCE = 30  # seconds without a line after which a server counts as gone; it writes every ten
 LONGEST = 1 << 20  # bytes of a line
+PASSING = "leaving", "no-quorum", "store-failed", "too-late", "too-many"  # kinds after which a release is tried again
 ANEW = 3600  # seconds after which a hold begins anew, since clocks differ in speed
 
 
@@ -33,12 +34,9 @@ class Lost(Error):
     """The lease is over, or is about to be. Stop what it protects."""
 
 
+# _now returns seconds by a clock that goes on while the machine sleeps, where there is one.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
-
-
-def _now():
-    """Seconds by a clock that goes on while the machine sleeps, where there is one."""
-    return time.monotonic() if _CLOCK is None else time.clock_gettime(_CLOCK)
+_now = time.monotonic if _CLOCK is None else functools.partial(time.clock_gettime, _CLOCK)
 
 
 def lock(name, *, ttl=30.0, wait=None, kind="mutex", permits=None, weight=None, purpose=None,
@@ -51,14 +49,15 @@ def lock(name, *, ttl=30.0, wait=None, kind="mutex", permits=None, weight=None, 
     """
     fields = dict(ttl_ms=round(ttl * 1000), kind=kind, permits=permits, weight=weight, purpose=purpose)
     fields = {k: v for k, v in fields.items() if v is not None}
-    servers = _Servers(url, token, token_file, ca_file, cert_file, key_file)
-    return _held(servers, name, fields, wait)
+    return _held(_Servers(url, token, token_file, ca_file, cert_file, key_file), name, fields, wait)
 
 
 @contextlib.contextmanager
 def _held(servers, name, fields, wait):
     lease = Lease(servers, name, fields, wait)
     try:
+        for work in lease._follow, lease._watch:
+            threading.Thread(target=work, name=f"leasehold {name}", daemon=True).start()
         yield lease
         lease.check()
     finally:
@@ -71,21 +70,13 @@ class Lease:
 
     def __init__(self, servers, name, fields, wait):
         self.name, self.owner, self.token, self.slot = name, None, None, None
-        self.lost = threading.Event()
-        self._servers, self._fields, self._why = servers, fields, None
+        self.lost, self._ended, self._lock = threading.Event(), threading.Event(), threading.Lock()
+        self._servers, self._fields, self._path = servers, fields, "/v1/locks/" + _quote(name)
+        self._stream, self._why, self._forked = None, None, False
         self._margin = fields["ttl_ms"] / 20000
         self._silence = min(SILENCE, fields["ttl_ms"] / 2000)  # the server writes more often than that
-        self._path = "/v1/locks/" + _quote(name)
-        self._lock, self._ended = threading.Lock(), threading.Event()
-        self._stream, self._forked = None, False
         self._wait(None if wait is None else _now() + wait)
         _ours.add(self)
-        try:
-            for work in self._follow, self._watch:
-                threading.Thread(target=work, name=f"leasehold {name}", daemon=True).start()
-        except BaseException:
-            self._end()
-            raise
 
     def left(self):
         """Return for how many seconds the lease is valid, 0 if it is lost."""
@@ -101,41 +92,35 @@ class Lease:
         if self.left() == 0:
             raise Lost("lost", self._why or "the lease was released")
 
+    def _hold(self, timeout=SILENCE, **more):
+        return self._servers.ask(self._path + "/hold", dict(self._fields, keep=True, **more), timeout)
+
     def _wait(self, until):
         """Get the lock. Begin the wait anew at another server if one is gone."""
         heard = None  # when a server last answered
         while True:
-            left = None if until is None else max(0, until - _now())
-            body = dict(self._fields, keep=True, **({} if left is None else {"wait_ms": round(left * 1000)}))
-            failed = None
-            for server in self._servers.all():
-                try:
-                    stream = _Stream(self._servers, server, self._path + "/hold", body)
-                except (OSError, Error) as e:
-                    if isinstance(e, Error) and e.kind != "leaving":
-                        raise
-                    failed = e
-                    continue
-                try:
-                    for event in stream.events():
-                        heard = _now()
-                        if event["event"] == "held":
-                            self.owner, self.token, self.slot = event["owner"], event["token"], event["slot"]
-                            self._stream, self._deadline = stream, stream.deadline(event)
-                            stream.be_patient(self._silence)
-                            stream = None
-                            return
-                        if event["event"] == "failed":
-                            raise _error(event)
-                        if event["event"] == "leaving":
-                            break
-                except OSError as e:
-                    failed = e
-                finally:
-                    if stream:
-                        stream.close()
+            left = {} if until is None else {"wait_ms": max(0, round((until - _now()) * 1000))}
+            stream = failed = None
+            try:
+                stream = self._hold(**left)
+                for event in stream.events():
+                    heard = _now()
+                    if event["event"] == "held":
+                        self.owner, self.token, self.slot = event["owner"], event["token"], event["slot"]
+                        self._stream, self._deadline = stream, stream.deadline(event)
+                        return stream.be_patient(self._silence)
+                    if event["event"] == "failed":
+                        raise _error(event)
+            except (OSError, Error) as e:
+                if isinstance(e, Error) and e.kind != "leaving":
+                    raise
+                failed = e
+            finally:
+                if stream and not self._stream:
+                    stream.close()
             if heard is None or _now() - heard > SILENCE or until is not None and _now() >= until:
-                raise Error("unreachable", f"no server at {self._servers} answers: {failed}") from failed
+                raise Error("unreachable", f"no server at {','.join(self._servers.hosts)} answers: {failed}") from failed
+            self._servers.hosts.append(self._servers.hosts.pop(0))  # the next one first
             time.sleep(0.2)
 
     def _follow(self):
@@ -143,38 +128,33 @@ class Lease:
         stream, pause = self._stream, 0
         while not self._ended.wait(pause) and not self.lost.is_set():
             try:
-                for event in stream.events():
-                    if event["event"] == "lost" or event.get("token", self.token) != self.token:
-                        return self._lose(event.get("reason", "another lease was granted"))
-                    if event["event"] == "failed":
-                        error = _error(event)
-                        if error.kind == "not-held":
-                            return self._lose(error.detail)
-                        break
-                    if event["event"] in ("held", "leaving"):
-                        with self._lock:
-                            self._deadline = max(self._deadline, stream.deadline(event))
-                    if event["event"] == "leaving" or _now() - stream.sent > ANEW:
-                        break
-            except (OSError, ValueError, Error) as e:
-                if getattr(e, "kind", None) == "not-held":
+                with contextlib.suppress(OSError):
+                    self._read(stream)
+                stream.close()
+                # Nobody else can have the lock before the deadline.
+                stream = self._hold(self._silence / 4, owner=self.owner)
+                stream.be_patient(self._silence)
+                with self._lock:
+                    self._stream = stream
+            except Error as e:
+                if e.kind in ("lost", "not-held"):
                     return self._lose(e.detail)
-            stream.close()
-            for server in self._servers.all():  # nobody else can have the lock before the deadline
-                try:
-                    body = dict(self._fields, keep=True, owner=self.owner)
-                    stream = _Stream(self._servers, server, self._path + "/hold", body, self._silence / 4)
-                    stream.be_patient(self._silence)
-                    with self._lock:
-                        self._stream = stream
-                    break
-                except OSError:
-                    continue
-                except Error as e:
-                    if e.kind == "not-held":
-                        return self._lose(e.detail)
+            except OSError:
+                pass
             pause = 0.2
         stream.close()
+
+    def _read(self, stream):
+        for event in stream.events():
+            if event["event"] == "lost" or event.get("token", self.token) != self.token:
+                raise Lost("lost", event.get("reason", "another lease was granted"))
+            if event["event"] == "failed":
+                raise _error(event)
+            if event["event"] in ("held", "leaving"):
+                with self._lock:
+                    self._deadline = max(self._deadline, stream.deadline(event))
+            if event["event"] == "leaving" or _now() - stream.sent > ANEW:
+                return
 
     def _watch(self):
         """Set lost when the time is over. Short waits, since those of threads stop in a sleep of the machine."""
@@ -199,18 +179,14 @@ class Lease:
         with self._lock:
             stream, end = self._stream, min(self._deadline, _now() + 5)
         while True:
-            for server in self._servers.all():
-                try:
-                    _Stream(self._servers, server, self._path + "/release", {"owner": self.owner}, timeout=5).close()
-                    return stream.close()
-                except OSError:
-                    continue
-                except Error as e:
-                    if e.kind not in ("leaving", "no-quorum", "store-failed", "too-late", "too-many"):
-                        return stream.close()
-            if _now() >= end:
-                return stream.close()
+            try:
+                self._servers.ask(self._path + "/release", {"owner": self.owner}, timeout=5).close()
+                break
+            except (OSError, Error) as e:
+                if _now() >= end or getattr(e, "kind", "leaving") not in PASSING:
+                    break
             time.sleep(0.2)
+        stream.close()
 
 
 _ours = weakref.WeakSet()  # leases and streams of this process
@@ -227,29 +203,32 @@ class _Servers:
             url = os.environ.get("LEASEHOLD_STORE", "")
             url = url if url.startswith(("http://", "https://")) else "http://127.0.0.1:7420"
         parts = urllib.parse.urlsplit(url)
-        self.tls = parts.scheme == "https"
         if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or "@" in parts.netloc:
             raise ValueError("url is not https://HOST:PORT or http://HOST:PORT: give a token as token or token_file")
-        self.base, self._hosts = parts.path.rstrip("/"), parts.netloc.split(",")
-        for host in self._hosts:
-            if not self.tls and not _loopback(urllib.parse.urlsplit("//" + host).hostname):
+        self.base, self.hosts = parts.path.rstrip("/"), parts.netloc.split(",")
+        for host in self.hosts:
+            if parts.scheme == "http" and not re.fullmatch(r"localhost|127(\.\d+){3}|::1", urllib.parse.urlsplit("//" + host).hostname or ""):
                 raise ValueError(f"http:// is for this machine: use https:// for {host}")
-        self._token, self._file, self._context = token, token_file, None
-        if self.tls:
-            self._context = ssl.create_default_context(cafile=ca_file)
+        self._token, self._file, self.connect = token, token_file, http.client.HTTPConnection
+        if parts.scheme == "https":
+            context = ssl.create_default_context(cafile=ca_file)
             if cert_file:
-                self._context.load_cert_chain(cert_file, key_file)
+                context.load_cert_chain(cert_file, key_file)
+            self.connect = functools.partial(http.client.HTTPSConnection, context=context)
 
-    def __str__(self):
-        return ",".join(self._hosts)
-
-    def all(self):
-        return list(self._hosts)
-
-    def connect(self, host, timeout):
-        if self.tls:
-            return http.client.HTTPSConnection(host, timeout=timeout, context=self._context)
-        return http.client.HTTPConnection(host, timeout=timeout)
+    def ask(self, path, body, timeout):
+        """Send a request to one server after the other, until one does it. Raise the refusal of one, or an OSError."""
+        failed = None
+        for host in self.hosts:
+            try:
+                return _Stream(self, host, path, body, timeout)
+            except OSError as e:
+                failed = failed or e
+            except Error as e:
+                if e.kind in ("busy", "not-held"):
+                    raise
+                failed = e
+        raise failed
 
     def headers(self):
         token = self._token or os.environ.get("LEASEHOLD_TOKEN")
@@ -263,9 +242,9 @@ class _Servers:
 class _Stream:
     """One request and the lines of its answer."""
 
-    def __init__(self, servers, host, path, body, timeout=SILENCE):
+    def __init__(self, servers, host, path, body, timeout):
         self.sent = _now()
-        self._connection = servers.connect(host, timeout)
+        self._connection = servers.connect(host, timeout=timeout)
         try:
             self._connection.connect()
             self._socket = self._connection.sock  # which the connection forgets
@@ -273,18 +252,14 @@ class _Stream:
             self._connection.request("POST", servers.base + path, json.dumps(body), servers.headers())
             self._response = self._connection.getresponse()
             if self._response.status >= 300:
-                try:
-                    problem = json.loads(self._response.read(1 << 20))
-                except ValueError:
-                    problem = None
-                if not isinstance(problem, dict):
-                    problem = {"status": self._response.status, "detail": f"{host} is no leasehold serve: status {self._response.status}"}
+                problem = {"status": self._response.status, "detail": f"{host} is no leasehold serve: status {self._response.status}"}
+                with contextlib.suppress(ValueError, TypeError):
+                    problem = dict(json.loads(self._response.read(LONGEST)))
                 raise _error(problem)
-        except http.client.HTTPException as e:
+        except BaseException as e:
             self._connection.close()
-            raise ConnectionError(f"{host}: {e!r}") from e
-        except BaseException:
-            self._connection.close()
+            if isinstance(e, http.client.HTTPException):
+                raise ConnectionError(f"{host}: {e!r}") from e
             raise
 
     def events(self):
@@ -323,10 +298,3 @@ def _error(problem):
 def _quote(name):
     quoted = urllib.parse.quote(name, safe="")
     return quoted.replace(".", "%2E") if name in (".", "..", b".", b"..") else quoted
-
-
-def _loopback(host):
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
