@@ -176,6 +176,14 @@ func TestRefusals(t *testing.T) {
 	if got := c.says("KEYS *"); !strings.Contains(got, "leasehold serve") || !strings.Contains(got, "leasehold ls") {
 		t.Error(got)
 	}
+	for name, source := range map[string]string{
+		"Redisson":           `if ((redis.call('exists', KEYS[1]) == 0) or (redis.call('hexists', KEYS[1], ARGV[2]) == 1)) then redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; return redis.call('pttl', KEYS[1]);`,
+		"Spring Integration": `local lockClientId = redis.call('GET', KEYS[1]) if lockClientId == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return true elseif not lockClientId then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return true end return false`,
+	} {
+		if got := c.says("EVAL", source, "1", "lock", "60000", "v"); !strings.Contains(got, "does not know the script: this is leasehold serve") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
 	if all, err := st.List(t.Context(), ""); err != nil || len(all) > 0 {
 		t.Errorf("the refused commands left %v, %v", all, err)
 	}

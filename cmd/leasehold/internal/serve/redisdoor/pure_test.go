@@ -21,6 +21,10 @@ func TestScriptsAreRecognised(t *testing.T) {
 	if s := (&scripts{}).learn("if redis.call('get', KEYS[1]) == ARGV[1] then\n   return redis.call('pexpire', KEYS[1], ARGV[2])\nelse\n   return 0\nend\n"); s == nil || s.plan.verb != extend {
 		t.Error("the script of ShedLock is unknown")
 	}
+	// Laravel
+	if s := (&scripts{}).learn("if redis.call(\"get\",KEYS[1]) == ARGV[1] then\n    if tonumber(ARGV[2]) > 0 then\n        return redis.call(\"expire\",KEYS[1],ARGV[2])\n    end\n\n    redis.call(\"persist\",KEYS[1])\n\n    return 1\nelse\n    return 0\nend"); s == nil || s.plan.verb != extend {
+		t.Error("the script of Laravel is unknown")
+	}
 	const same = `
 		-- the token
 		local v = redis.call('get',  KEYS[1]);
@@ -42,6 +46,10 @@ func TestScriptsAreRecognised(t *testing.T) {
 		if known.learn(other) != nil {
 			t.Errorf("recognised %s", other)
 		}
+	}
+	// Names that differ are not one, also if a name is declared twice.
+	if a, b := wordsOf("local a=1 local a=2 local b=3 return a"), wordsOf("local a=1 local a=2 local b=3 return b"); a == b {
+		t.Errorf("two scripts are one: %s", a)
 	}
 	for source, s := range library {
 		if wordsOf(source) == "" || byWords[wordsOf(source)] != s {
@@ -95,6 +103,8 @@ func TestPlans(t *testing.T) {
 		{"EVALSHA " + sha(0, add) + " 1 k v 1000 0", plan{verb: extend, adds: true, ttl: time.Second}},
 		{"EVALSHA " + sha(0, add) + " 1 k v 1000 1", plan{verb: extend, ttl: time.Second}},
 		{"EVALSHA " + sha(0, touch) + " 1 k v 1000", plan{verb: extend, create: true, ttl: time.Second}},
+		{"EVALSHA eb0c00d98f6f33b4262419a509002884540f30be 1 k v 1 1000", plan{verb: acquire, prefix: 1, ttl: time.Second}},
+		{"EVALSHA 5a22d7e8431313862816d4416b5e46dd70fc340d 1 k v 1000", plan{verb: extend, ttl: time.Second}},
 	} {
 		p, r := planOf(strings.Fields(c.words), known)
 		if r != nil {

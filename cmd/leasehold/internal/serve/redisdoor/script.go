@@ -36,20 +36,35 @@ var (
 	takeFree  = plan{verb: acquire, prefix: -1, done: ok, free: nul, other: nul}
 )
 
+// allMine begins the scripts of redislock from 0.10 that compare the values of all keys.
+const allMine = `local values=redis.call("MGET",unpack(KEYS)) for i,_ in ipairs(KEYS) do if values[i]~=ARGV[1] then return false end end `
+
+// prefixLength reads the second argument of redislock's script that takes a lock.
+func prefixLength(p *plan, args []string) string {
+	n, err := strconv.Atoi(args[1])
+	if err != nil || n < 0 {
+		return "ERR the second argument is the length of the token"
+	}
+	p.prefix = n
+	return ""
+}
+
 // library are the scripts that lock clients send, in their shortest form.
 var library = map[string]*script{
 	// Many: go-redis' redislock, ShedLock, RedLock.net, Laravel, the documentation of Redis.
-	`if redis.call("GET",KEYS[1])==ARGV[1] then return redis.call("DEL",KEYS[1]) else return 0 end`:                                              {plan: compareTo, hashes: "cf0e94b2e9ffc7e04395cf88f7583fc309985910 18b2a577dbe847b16bebde190d69a1613d68e60e", args: 1},
-	`if redis.call("GET",KEYS[1])==ARGV[1] then return redis.call("UNLINK",KEYS[1]) else return 0 end`:                                           {plan: compareTo, args: 1},
-	`if redis.call("GET",KEYS[1])==ARGV[1] then return redis.call("DEL",KEYS[1]) end return 0`:                                                   {plan: compareTo, hashes: "9eb62214c9af87ae5f9a9f12bb4520281c0d2ae1", args: 1}, // rueidislock
-	`if redis.call("GET",KEYS[1])==ARGV[1] then return redis.call("PEXPIRE",KEYS[1],ARGV[2]) else return 0 end`:                                  {plan: extendOwn, hashes: "a7aba3bc5d6e99b3003da8b9d80a63b9f4092ecf d75bb8b5bd13532ddedd17762e772346e39b321e", args: 2, ttl: 2},
-	`if redis.call("GET",KEYS[1])==ARGV[1] then return redis.call("EXPIRE",KEYS[1],ARGV[2]) else return 0 end`:                                   {plan: extendOwn, args: 2, ttl: 2, unit: time.Second},
-	`if redis.call("GET",KEYS[1])==ARGV[1] then return redis.call("PTTL",KEYS[1]) else return -3 end`:                                            {plan: plan{verb: compare, free: number(-3), other: number(-3)}, hashes: "6484da7d58920897fdc22b7f9afd1a3d47524ea8", args: 1},
-	`return redis.call("SET",KEYS[1],ARGV[1],"NX","PX",ARGV[2])`:                                                                                 {plan: takeFree, args: 2, ttl: 2},
-	`return redis.call("SET",KEYS[1],ARGV[1],"PX",ARGV[2],"NX")`:                                                                                 {plan: takeFree, args: 2, ttl: 2},
-	`local r=redis.call("SET",KEYS[1],ARGV[1],"NX","PX",ARGV[2]) redis.call("GET",KEYS[1]) return r`:                                             {plan: takeFree, hashes: "fa3d1aaa7e4145457755016a3d5daf72fa7a11bf", args: 2, ttl: 2}, // rueidislock
-	`local r=redis.call("SET",KEYS[1],ARGV[1],"NX","PXAT",ARGV[2]) redis.call("GET",KEYS[1]) return r`:                                           {plan: takeFree, hashes: "3875d208d9e377969d2022550302cc83ad17b584", args: 2, ttl: 2, at: true},
-	`if redis.call("GET",KEYS[1])==ARGV[1] then local r=redis.call("PEXPIREAT",KEYS[1],ARGV[2]) redis.call("GET",KEYS[1]) return r end return 0`: {plan: extendOwn, hashes: "852ba6ec6104340ced36643283c856d4698569e4", args: 2, ttl: 2, at: true},
+	`if redis.call("GET",KEYS[1])==ARGV[1] then return redis.call("DEL",KEYS[1]) else return 0 end`:                                                                                   {plan: compareTo, hashes: "cf0e94b2e9ffc7e04395cf88f7583fc309985910 18b2a577dbe847b16bebde190d69a1613d68e60e", args: 1},
+	`if redis.call("GET",KEYS[1])==ARGV[1] then return redis.call("UNLINK",KEYS[1]) else return 0 end`:                                                                                {plan: compareTo, args: 1},
+	`if redis.call("GET",KEYS[1])==ARGV[1] then return redis.call("DEL",KEYS[1]) end return 0`:                                                                                        {plan: compareTo, hashes: "9eb62214c9af87ae5f9a9f12bb4520281c0d2ae1", args: 1}, // rueidislock
+	`if redis.call("GET",KEYS[1])==ARGV[1] then return redis.call("PEXPIRE",KEYS[1],ARGV[2]) else return 0 end`:                                                                       {plan: extendOwn, hashes: "a7aba3bc5d6e99b3003da8b9d80a63b9f4092ecf d75bb8b5bd13532ddedd17762e772346e39b321e", args: 2, ttl: 2},
+	`if redis.call("GET",KEYS[1])==ARGV[1] then return redis.call("EXPIRE",KEYS[1],ARGV[2]) else return 0 end`:                                                                        {plan: extendOwn, args: 2, ttl: 2, unit: time.Second},
+	`if redis.call("GET",KEYS[1])==ARGV[1] then if tonumber(ARGV[2])>0 then return redis.call("EXPIRE",KEYS[1],ARGV[2]) end redis.call("PERSIST",KEYS[1]) return 1 else return 0 end`: {plan: extendOwn, args: 2, ttl: 2, unit: time.Second}, // Laravel, from 13
+	`if redis.call("GET",KEYS[1])==ARGV[1] then return redis.call("PTTL",KEYS[1]) else return -3 end`:                                                                                 {plan: plan{verb: compare, free: number(-3), other: number(-3)}, hashes: "6484da7d58920897fdc22b7f9afd1a3d47524ea8", args: 1},
+	`if redis.call("GET",KEYS[1])==ARGV[1] then local left=redis.call("PTTL",KEYS[1]) return (left>0) and left or 0 else return 0 end`:                                                {plan: plan{verb: compare, free: none, other: none}, args: 1}, // pottery
+	`return redis.call("SET",KEYS[1],ARGV[1],"NX","PX",ARGV[2])`:                                                                                                                      {plan: takeFree, args: 2, ttl: 2},
+	`return redis.call("SET",KEYS[1],ARGV[1],"PX",ARGV[2],"NX")`:                                                                                                                      {plan: takeFree, args: 2, ttl: 2},
+	`local r=redis.call("SET",KEYS[1],ARGV[1],"NX","PX",ARGV[2]) redis.call("GET",KEYS[1]) return r`:                                                                                  {plan: takeFree, hashes: "fa3d1aaa7e4145457755016a3d5daf72fa7a11bf", args: 2, ttl: 2}, // rueidislock
+	`local r=redis.call("SET",KEYS[1],ARGV[1],"NX","PXAT",ARGV[2]) redis.call("GET",KEYS[1]) return r`:                                                                                {plan: takeFree, hashes: "3875d208d9e377969d2022550302cc83ad17b584", args: 2, ttl: 2, at: true},
+	`if redis.call("GET",KEYS[1])==ARGV[1] then local r=redis.call("PEXPIREAT",KEYS[1],ARGV[2]) redis.call("GET",KEYS[1]) return r end return 0`:                                      {plan: extendOwn, hashes: "852ba6ec6104340ced36643283c856d4698569e4", args: 2, ttl: 2, at: true},
 
 	// redsync
 	`local val=redis.call("GET",KEYS[1]) if val==ARGV[1] then return redis.call("DEL",KEYS[1]) elseif val==false then return -1 else return 0 end`: {
@@ -64,17 +79,25 @@ var library = map[string]*script{
 		plan: plan{verb: extend, create: true, prefix: -1, done: one, free: none, other: number(-1)}, hashes: "9f614a785a5f9ae8c6396c6b4bf94d2087342603", args: 2, ttl: 2,
 	},
 
-	// redislock: the second argument is how long the part of the value is that makes the holder.
+	// redislock before 0.10: the second argument is how long the part of the value is that makes the holder.
 	`if redis.call("SET",KEYS[1],ARGV[1],"NX","PX",ARGV[3]) then return redis.status_reply("OK") end local offset=tonumber(ARGV[2]) if redis.call("GETRANGE",KEYS[1],0,offset-1)==string.sub(ARGV[1],1,offset) then return redis.call("SET",KEYS[1],ARGV[1],"PX",ARGV[3]) end`: {
-		plan: takeFree, hashes: "80a1b5f2cfccec3b7119ba7721d2127682b691a7", args: 3, ttl: 3,
-		fill: func(p *plan, args []string) string {
-			n, err := strconv.Atoi(args[1])
-			if err != nil || n < 0 {
-				return "ERR the second argument is the length of the token"
-			}
-			p.prefix = n
-			return ""
-		},
+		plan: takeFree, hashes: "80a1b5f2cfccec3b7119ba7721d2127682b691a7", args: 3, ttl: 3, fill: prefixLength,
+	},
+
+	// redislock from 0.10, with one key
+	`local function touch(ttl) for _,key in ipairs(KEYS) do redis.call("PEXPIRE",key,ttl) end end
+	local function mine() local offset=tonumber(ARGV[2]) for _,key in ipairs(KEYS) do if redis.call("GETRANGE",key,0,offset-1)~=string.sub(ARGV[1],1,offset) then return false end end return true end
+	local set={} for _,key in ipairs(KEYS) do table.insert(set,key) table.insert(set,ARGV[1]) end
+	if redis.call("MSETNX",unpack(set))~=1 then if mine()==false then return false end redis.call("MSET",unpack(set)) end
+	touch(ARGV[3]) return redis.status_reply("OK")`: {plan: takeFree, hashes: "eb0c00d98f6f33b4262419a509002884540f30be", args: 3, ttl: 3, fill: prefixLength},
+	allMine + `redis.call("DEL",unpack(KEYS)) return redis.status_reply("OK")`: {
+		plan: plan{verb: release, done: ok, free: nul, other: nul}, hashes: "9470c810040e272ee6c579d8d4331aaf6332a7b1", args: 1,
+	},
+	allMine + `for _,key in ipairs(KEYS) do redis.call("PEXPIRE",key,ARGV[2]) end return redis.status_reply("OK")`: {
+		plan: plan{verb: extend, done: ok, free: nul, other: nul}, hashes: "5a22d7e8431313862816d4416b5e46dd70fc340d", args: 2, ttl: 2,
+	},
+	allMine + `local min=0 for _,key in ipairs(KEYS) do local ttl=redis.call("PTTL",key) if ttl>0 and (min==0 or ttl<min) then min=ttl end end return min`: {
+		plan: plan{verb: compare, free: nul, other: nul}, hashes: "66e1084c2d842a7e8c271925aae90219fac4e129", args: 1,
 	},
 
 	// redis-py
@@ -232,8 +255,10 @@ func wordsOf(source string) string {
 			word := source[:n]
 			switch {
 			case follows(out, "."): // a field
-			case follows(out, "local"):
-				locals[word] = "$" + strconv.Itoa(len(locals))
+			case follows(out, "local") && word != "function", follows(out, "local", "function"):
+				if locals[word] == "" {
+					locals[word] = "$" + strconv.Itoa(len(locals))
+				}
 				word = locals[word]
 			case locals[word] != "":
 				word = locals[word]
