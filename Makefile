@@ -65,7 +65,7 @@ CONTRACT = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|Test
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard screens terminals peers fuzz cross explore sim prove mutants torture versions package rehearse tag release redis databases mysql azure languages prometheus chromium z3
+.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard screens terminals peers fuzz cross explore sim prove mutants torture versions package rehearse tag release redis databases mysql azure doors languages prometheus chromium z3
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -141,6 +141,10 @@ mysql: redis databases ## install MySQL itself for this user, and run the tests 
 azure: databases ## install an emulator of Azure Blob Storage for this user, and run the tests on it
 	@LEASEHOLD_AZURITE=$${LEASEHOLD_AZURITE:-$$(scripts/ensure-azurite.sh)} && export LEASEHOLD_AZURITE && test -n "$$LEASEHOLD_AZURITE" && set -x && \
 		$(GO) test -vet=off -timeout $(TIMEOUT) -parallel $(PARALLEL) ./store/azblobstore/azblobstoretest
+
+doors: databases languages ## install lock clients of Redis for Node, Java and PHP, and have them take turns over the Redis door
+	@LEASEHOLD_DOOR_CLIENTS=$${LEASEHOLD_DOOR_CLIENTS:-$$(scripts/ensure-door-clients.sh)} && export LEASEHOLD_DOOR_CLIENTS && test -n "$$LEASEHOLD_DOOR_CLIENTS" && set -x && \
+		cd bench && $(GO) test -count=1 -vet=off -timeout $(TIMEOUT) -v -run '^TestTheDoorIsKilled$$' ./beside
 
 lint: ## check formatting, prose, go vet, staticcheck, workflows, known vulnerabilities
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,7 +97,7 @@ func (d *door) rueidislock(validity time.Duration) rueidislock.Locker {
 	d.t.Helper()
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
 		ClientOption: rueidis.ClientOption{InitAddress: []string{d.address}, ForceSingleClient: true, DisableCache: true},
-		KeyMajority:  1, KeyValidity: validity, TryNextAfter: time.Second,
+		KeyPrefix:    "job-lock", KeyMajority: 1, KeyValidity: validity, TryNextAfter: time.Second,
 	})
 	if err != nil {
 		d.t.Fatal(err)
@@ -105,8 +106,8 @@ func (d *door) rueidislock(validity time.Duration) rueidislock.Locker {
 	return l
 }
 
-// key is the one of rueidislock's lock "stock".
-const key = "rueidislock:0:stock"
+// key is the one of rueidislock's and ShedLock's lock "stock".
+const key = "job-lock:0:stock"
 
 // TestLibrariesOverTheDoor checks what each library offers, as it is.
 func TestLibrariesOverTheDoor(t *testing.T) {
@@ -186,15 +187,33 @@ func TestLibrariesOverTheDoor(t *testing.T) {
 		}
 	})
 	t.Run("redis-py", func(t *testing.T) {
-		out, err := python(t.Context(), `
-import redis, sys
+		path, err := python()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(path, "-c", `
+import redis, sys, threading, time
 host, port = sys.argv[1].split(":")
 r = redis.Redis(host=host, port=int(port))
-a, b = r.lock("py", timeout=60), r.lock("py", timeout=60)
+a, b = r.lock("py", timeout=60, thread_local=False), r.lock("py", timeout=60)
 assert a.acquire(blocking=False) and not b.acquire(blocking=False)
 assert a.locked() and a.owned() and not b.owned()
-a.extend(30); a.extend(100, replace_ttl=True) if r.pttl("py") < 99000 else a.reacquire
-assert r.pttl("py") > 60000
+a.extend(30)
+assert 60000 < r.pttl("py") <= 90000
+a.extend(100, replace_ttl=True)
+assert 90000 < r.pttl("py") <= 100000
+try:
+    a.reacquire()
+    assert False, "shortened"
+except redis.ResponseError as e:
+    assert "never shortens" in str(e), e
+c = r.lock("py4", timeout=60)
+c.acquire(blocking=False)
+c.reacquire()
+assert c.owned()
+c.release()
+waiter = r.lock("py", timeout=5, sleep=0.01)
+thread = threading.Thread(target=lambda: (time.sleep(0.2), a.release()))
 try:
     r.lock("py2").acquire(blocking=False)
     assert False, "a lock without an end"
@@ -213,31 +232,71 @@ try:
 except redis.RedisError:
     pass
 assert r.get("py3") is None
-a.release()
 try:
     b.release()
     assert False
 except redis.exceptions.LockError:
     pass
-with r.lock("py", timeout=5):
-    pass
+thread.start()
+with waiter: # waits until a is released
+    assert waiter.owned() and not waiter.acquire(blocking=False)
+thread.join()
 assert not b.locked()
-`, d.address)
+`, d.address).CombinedOutput()
 		if err != nil {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
 }
 
-// python runs a program if there is a Python with the package redis.
-func python(ctx context.Context, program string, args ...string) (string, error) {
-	for _, path := range []string{"python3", "/usr/bin/python3"} { // the system's package is the system's Python's
+// pythons are the programs that may have the package redis: the system's package is the system
+// Python's.
+var pythons = []string{"python3", "/usr/bin/python3"}
+
+// python returns the path of a Python with the package redis.
+func python() (string, error) {
+	for _, path := range pythons {
 		if exec.Command(path, "-c", "import redis").Run() == nil {
-			out, err := exec.CommandContext(ctx, path, append([]string{"-c", program}, args...)...).CombinedOutput()
-			return string(out), err
+			return path, nil
 		}
 	}
 	return "", errors.New("no python3 has the package redis: install python3-redis, or run scripts/ensure-languages.sh")
+}
+
+// guest is a program in another language that takes turns at a lock with a library of its own.
+type guest struct {
+	name    string
+	command []string // before the arguments that all guests have
+	more    []string // behind them
+}
+
+// guests returns those whose libraries are installed: redis-py, and what "make doors" installs
+// into the folder that the environment names.
+func guests(t *testing.T) []guest {
+	t.Helper()
+	path, err := python()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []guest{{"redis-py", []string{path, "testdata/door/turns.py"}, nil}}
+	dir := os.Getenv("LEASEHOLD_DOOR_CLIENTS")
+	if dir == "" {
+		return all
+	}
+	join := func(has *exec.Cmd, g guest) {
+		if err := has.Run(); err != nil {
+			t.Logf("%s is not installed: %v", g.name, err)
+			return
+		}
+		all = append(all, g)
+	}
+	for name, version := range map[string]string{"node-redlock 5": "redlock", "node-redlock 4": "redlock4"} {
+		join(exec.Command("node", "-p", "require.resolve(process.argv[1])", dir+"/node_modules/"+version),
+			guest{name, []string{"node", "testdata/door/turns.cjs"}, []string{version}})
+	}
+	join(exec.Command("ls", dir+"/shedlock"), guest{"ShedLock", []string{"java", "-cp", dir + "/shedlock/*", "testdata/door/Turns.java"}, nil})
+	join(exec.Command("php", "-r", `require 'Illuminate/Redis/autoload.php'; new Redis();`), guest{"Laravel", []string{"php", "testdata/door/turns.php"}, nil})
+	return all
 }
 
 // room is what a lock protects: at most one holder is in it.
@@ -300,7 +359,7 @@ func takeTurns(t *testing.T, binary, storeURL string) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var all sync.WaitGroup
-	names := []string{"redsync", "redislock", "rueidislock", "SET NX", "redis-py", "leasehold run"}
+	names := []string{"redsync", "redislock", "rueidislock", "SET NX", "leasehold run"}
 	join := func(who string, turn func(ctx context.Context)) {
 		all.Go(func() {
 			for ctx.Err() == nil {
@@ -338,30 +397,20 @@ func takeTurns(t *testing.T, binary, storeURL string) {
 			c.Do(context.Background(), "DELIFEQ", key, "v")
 		}
 	})
-	all.Go(func() {
-		out, err := python(t.Context(), fmt.Sprintf(`
-import os, redis, sys, time
-host, port = sys.argv[1].split(":")
-r = redis.Redis(host=host, port=int(port), socket_timeout=5)
-while not os.path.exists(sys.argv[2] + ".stop"):
-    try:
-        lock, asked = r.lock(%q, timeout=%f), time.monotonic()
-        if lock.acquire(blocking=False):
-            if time.monotonic() - asked < %f:
-                os.close(os.open(sys.argv[2], os.O_CREAT | os.O_EXCL))
-                time.sleep(0.002)
-                os.remove(sys.argv[2])
-                open(sys.argv[2] + ".py", "a").write(".")
-            lock.release()
-    except redis.RedisError:
-        pass
-    time.sleep(0.005)
-`, key, doorTTL.Seconds(), brief.Seconds()), d.address, r.path)
-		if err != nil {
-			t.Errorf("%v: %s", err, out)
-		}
-	})
-	join(names[5], func(ctx context.Context) {
+	strangers := guests(t)
+	host, port, _ := net.SplitHostPort(d.address)
+	counts := map[string]string{} // the file of a guest that has as many bytes as it had turns
+	for i, g := range strangers {
+		names = append(names, g.name)
+		counts[g.name] = fmt.Sprint(r.path, ".", i)
+		args := append(slices.Clone(g.command[1:]), host, port, key, ms(doorTTL), ms(brief), r.path, counts[g.name])
+		all.Go(func() {
+			if out, err := exec.CommandContext(t.Context(), g.command[0], append(args, g.more...)...).CombinedOutput(); err != nil {
+				t.Errorf("%s: %v: %s", g.name, err, out)
+			}
+		})
+	}
+	join(names[4], func(ctx context.Context) {
 		cmd := exec.Command(d.binary, "run", "--store", d.store, "--ttl", doorTTL.String(), "--barge", key, "--", "sh", "-c",
 			`set -C; : > "$0" && sleep 0.002 && rm "$0" || exit 3`, r.path)
 		out, err := cmd.CombinedOutput()
@@ -370,17 +419,19 @@ while not os.path.exists(sys.argv[2] + ".stop"):
 		if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == 3 {
 			r.wrong = append(r.wrong, fmt.Errorf("leasehold run: %w: %s", err, out))
 		} else if err == nil {
-			r.turns[names[5]]++
+			r.turns[names[4]]++
 		}
 	})
 
 	missing := func() []string {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if b, err := os.ReadFile(r.path + ".py"); err == nil {
-			r.turns[names[4]] = len(b)
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			t.Error(err)
+		for name, path := range counts {
+			if b, err := os.ReadFile(path); err == nil {
+				r.turns[name] = len(b)
+			} else if !errors.Is(err, fs.ErrNotExist) {
+				t.Error(err)
+			}
 		}
 		return slices.DeleteFunc(slices.Clone(names), func(who string) bool { return r.turns[who] > 0 })
 	}
@@ -405,6 +456,93 @@ while not os.path.exists(sys.argv[2] + ".stop"):
 	}
 	t.Logf("%d kills, turns: %v", kills, r.turns)
 }
+
+// TestManyHoldersWhileTheDoorIsKilled kills the server while 200 clients hold locks and 100 others
+// ask for half of them again and again, and once more while these change hands. The holders keep
+// their locks, and no lock has two.
+func TestManyHoldersWhileTheDoorIsKilled(t *testing.T) {
+	const holders, waiters = 200, 100
+	d := openDoor(t, build(t), "file:"+t.TempDir())
+	goredis.SetLogger(silent{})
+	c := d.goredis()
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer stop()
+	// insist repeats a command while the server is away.
+	insist := func(f func() error) error {
+		for {
+			err := f()
+			if err == nil || errors.Is(err, redislock.ErrNotObtained) || errors.Is(err, redislock.ErrLockNotHeld) || ctx.Err() != nil {
+				return err
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	var inside [holders]atomic.Int32
+	enter := func(i int, who string) {
+		if n := inside[i].Add(1); n != 1 {
+			t.Errorf("lock%d has %d holders: %s", i, n, who)
+		}
+	}
+	var held, asked, done sync.WaitGroup
+	held.Add(holders)
+	asked.Add(waiters)
+	killed := make(chan struct{})
+	var turns atomic.Int64
+	for i := range holders {
+		done.Go(func() {
+			l, err := redislock.Obtain(ctx, c, "lock"+strconv.Itoa(i), time.Minute, nil)
+			if err == nil {
+				enter(i, "the first")
+			}
+			held.Done()
+			if err != nil {
+				t.Errorf("lock%d: %v", i, err)
+				return
+			}
+			<-killed
+			if err := insist(func() error { return l.Refresh(ctx, time.Minute, nil) }); err != nil {
+				t.Errorf("lock%d is lost: %v", i, err)
+			}
+			inside[i].Add(-1)
+			// A release whose answer was lost is not held any more.
+			if err := insist(func() error { return l.Release(ctx) }); err != nil && !errors.Is(err, redislock.ErrLockNotHeld) {
+				t.Errorf("lock%d is not released: %v", i, err)
+			}
+		})
+	}
+	for i := range waiters {
+		done.Go(func() {
+			held.Wait()
+			var once sync.Once
+			for ctx.Err() == nil {
+				l, err := redislock.Obtain(ctx, c, "lock"+strconv.Itoa(i), 2*time.Second, nil)
+				once.Do(asked.Done)
+				if err == nil {
+					enter(i, "a waiter")
+					inside[i].Add(-1)
+					turns.Add(1)
+					l.Release(ctx)
+					return
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+			t.Errorf("the waiter for lock%d waited in vain", i)
+		})
+	}
+	asked.Wait()
+	d.process.Kill()
+	d.start()
+	close(killed)
+	for turns.Load() < waiters/4 && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	d.process.Kill()
+	d.start()
+	done.Wait()
+}
+
+// ms writes a duration as milliseconds.
+func ms(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 type silent struct{}
 
