@@ -1,15 +1,20 @@
 package serve_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -124,5 +129,92 @@ func TestConformanceUnderFaults(t *testing.T) {
 	}
 	if n < 500 || batches < 100 {
 		t.Errorf("%d faults and %d batches, want 500 and 100 at least", n, batches)
+	}
+}
+
+// fragile is a listener whose connections can be broken as if the network was.
+type fragile struct {
+	net.Listener
+	last atomic.Pointer[fragileConn]
+}
+
+func (l *fragile) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	f := &fragileConn{Conn: c}
+	l.last.Store(f)
+	return f, nil
+}
+
+type fragileConn struct {
+	net.Conn
+	cut atomic.Bool
+}
+
+func (c *fragileConn) breaks() {
+	c.cut.Store(true)
+	c.Conn.SetReadDeadline(time.Unix(1, 0))
+}
+
+func (c *fragileConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.cut.Load() && err != nil {
+		err = syscall.ETIMEDOUT // as the system does after TCP_USER_TIMEOUT
+	}
+	return n, err
+}
+
+// A client whose connection broke may live on without knowing: its lock is not released before the
+// time that it was told last. One that closes the connection knows, so its lock is free at once.
+func TestBrokenConnection(t *testing.T) {
+	_, s := start(t, serve.Options{})
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &fragile{Listener: plain}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(t.Context(), l, serve.Listening{Drain: time.Second}) }()
+	t.Cleanup(func() {
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	url := "http://" + plain.Addr().String()
+	for _, c := range []struct {
+		name string
+		ttl  time.Duration
+		end  func(holder net.Conn)
+	}{
+		{"broken", 3 * time.Second, func(net.Conn) { l.last.Load().breaks() }},
+		{"closed", time.Hour, func(holder net.Conn) { holder.Close() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			holder, sent := dial(t, url), time.Now()
+			body := fmt.Sprintf(`{"ttl_ms":%d}`, c.ttl.Milliseconds())
+			fmt.Fprintf(holder, "POST /v1/locks/%s/hold HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", c.name, len(body), body)
+			in := bufio.NewReader(holder)
+			var held struct {
+				At    int64 `json:"at_ms"`
+				Valid int64 `json:"valid_ms"`
+			}
+			for held.Valid == 0 {
+				line, err := in.ReadString('\n')
+				if err != nil {
+					t.Fatal(err)
+				}
+				json.Unmarshal([]byte(line), &held) // the other lines are of HTTP
+			}
+			until := sent.Add(time.Duration(held.At+held.Valid) * time.Millisecond)
+			c.end(holder)
+			if r := ask(t, "POST", url, "/v1/locks/"+c.name+"/acquire", m{"owner": store.NewOwner(), "wait_ms": 60_000}); r.status != 200 {
+				t.Fatalf("%d %s", r.status, r.text)
+			}
+			if early := time.Until(until); c.name == "broken" && early > 0 {
+				t.Errorf("another client has the lock %v before the holder knows", early)
+			}
+		})
 	}
 }

@@ -122,9 +122,28 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request, name string) {
 	st.hold(ttlOf(q), held)
 	last := s.stay(ctx, lease, q, held)
 	st.end(r, last)
-	if last == nil && !q.Keep || last != nil && last.Event == "lost" {
+	if last == nil && !q.Keep && s.outlast(r, st, lease) || last != nil && last.Event == "lost" {
 		lease.Release(context.WithoutCancel(ctx))
 	}
+}
+
+// outlast waits for as long as a client whose connection broke may believe that it holds the lock.
+// The lease is renewed meanwhile. It returns false if the server ends first: the lease then ends
+// with its TTL.
+func (s *Server) outlast(r *http.Request, st *stream, lease *leasehold.Lease) bool {
+	until, ok := st.believed(r)
+	if !ok {
+		return true
+	}
+	t := time.NewTimer(time.Until(until))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-lease.Done():
+	case <-s.leaving.Done():
+		return false
+	}
+	return true
 }
 
 // stay returns when the hold is over: with the line to end it with, or nil if the client is gone.

@@ -86,7 +86,7 @@ func (s *Server) listen(o Listening, flag, address string, protocols ...string) 
 		l.Close()
 		return nil, err
 	}
-	return tls.NewListener(l, c), nil
+	return tls.NewListener(watching{l}, c), nil
 }
 
 // pair is a certificate in files, which is read again when they change.
@@ -129,13 +129,17 @@ func (p *pair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 // Serve answers requests at l until ctx ends. Then it leaves the leases of streams in the store,
 // answers what it has begun for as long as o.Drain, and returns nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener, o Listening) error {
+	if o.Cert == "" {
+		l = watching{l}
+	}
 	srv := &http.Server{
+		ConnContext:       withConn,
 		Handler:           s,
 		ReadHeaderTimeout: s.Patience,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    256 << 10, // so that a name that is far too long is answered
 		Protocols:         &http.Protocols{},
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1000, SendPingTimeout: 15 * time.Second, PingTimeout: s.Patience, WriteByteTimeout: 3 * s.Patience},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1000, WriteByteTimeout: 3 * s.Patience},
 		ErrorLog:          nil,
 	}
 	srv.Protocols.SetHTTP1(true)

@@ -311,7 +311,7 @@ func TestSlowClients(t *testing.T) {
 	c := dial(t, url)
 	c.(*net.TCPConn).SetReadBuffer(1)
 	unread := "/v1/locks/" + strings.Repeat("unread", 170) // so that lines are long
-	io.WriteString(c, "POST "+unread+"/hold HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
+	io.WriteString(c, "POST "+unread+"/hold HTTP/1.1\r\nHost: localhost\r\nContent-Length: 15\r\n\r\n{\"ttl_ms\":3000}")
 	eventually.True(t, "the lock is held", func() bool { return ask(t, "GET", url, unread, nil).body["held"] == true })
 	eventually.True(t, "a holder that does not read has lost its lock", func() bool { return ask(t, "GET", url, unread, nil).body["held"] == false })
 }

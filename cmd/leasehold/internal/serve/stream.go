@@ -3,7 +3,9 @@ package serve
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -30,6 +32,8 @@ type stream struct {
 	held    func() *httpapi.Grant // what is held now; nil: nothing
 	beat    *time.Timer
 	silence time.Duration // the longest between two lines
+	told    time.Time     // until when the client may believe that it holds the lock
+	unread  bool          // the client does not read
 
 	mu      sync.Mutex
 	news    error // why the lock is waited for, not written yet
@@ -76,7 +80,11 @@ func (st *stream) sendLocked(e httpapi.Event) {
 			err = st.rc.Flush()
 		}
 	}
+	if e.Grant != nil {
+		st.told = time.Now().Add(time.Duration(e.Grant.Valid))
+	}
 	if err != nil {
+		st.unread = errors.Is(err, os.ErrDeadlineExceeded)
 		st.cancel()
 	}
 	st.beat.Reset(st.silence)
@@ -152,6 +160,15 @@ func (st *stream) end(r *http.Request, e *httpapi.Event) {
 	st.closed = true
 	st.beat.Stop()
 	st.cancel()
+}
+
+// believed returns until when a client that did not end the request itself may believe that it
+// holds the lock: it may live on without a connection. It returns false if the client knows that
+// it does not.
+func (st *stream) believed(r *http.Request) (until time.Time, ok bool) {
+	st.writing.Lock()
+	defer st.writing.Unlock()
+	return st.told, st.unread || isBroken(r)
 }
 
 // failed is the last line of a wait that failed.
