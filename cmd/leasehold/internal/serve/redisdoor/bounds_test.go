@@ -1,17 +1,13 @@
 package redisdoor
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"os/signal"
 	"runtime"
-	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/testenv/child"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
@@ -160,65 +155,4 @@ func serveIdle() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-}
-
-// 10,000 idle connections, of which each holds a lock, take less than 200 MB.
-func TestManyIdleConnections(t *testing.T) {
-	const connections, most = 10_000, 200 << 20
-	var files syscall.Rlimit
-	switch err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); {
-	case runtime.GOOS != "linux":
-		t.Skip("the memory of a process is read from /proc")
-	case err != nil || files.Cur < connections+1000:
-		t.Skipf("a process can have %d open files here: %v", files.Cur, err)
-	case raced():
-		t.Skip("the race detector needs memory, too")
-	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), idleVar+"=1")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := child.Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Kill)
-	address, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range connections {
-		nc, err := net.Dial("tcp", strings.TrimSpace(address))
-		if err != nil {
-			t.Fatalf("connection %d: %v", i, err)
-		}
-		defer nc.Close()
-		nc.(*net.TCPConn).SetLinger(0) // leaves no port behind
-		if _, err := io.WriteString(nc, encode("SET", "lock"+strconv.Itoa(i), "v", "NX", "PX", "600000")); err != nil {
-			t.Fatal(err)
-		}
-		var b [5]byte
-		if _, err := io.ReadFull(nc, b[:]); err != nil || string(b[:]) != "+OK\r\n" {
-			t.Fatalf("connection %d: %q, %v", i, b, err)
-		}
-	}
-	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", server.PID()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pages, err := strconv.Atoi(strings.Fields(string(statm))[1])
-	if used := pages * os.Getpagesize(); err != nil || used > most {
-		t.Errorf("the server takes %d MB, %v", used>>20, err)
-	} else {
-		t.Logf("the server takes %d MB", used>>20)
-	}
-}
-
-// raced reports whether the race detector is on.
-func raced() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
