@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"context"
+	"errors"
 
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/store"
@@ -24,6 +25,10 @@ func (c *holds) attempt(ctx context.Context, r *recipe, t terms, bound bool, q *
 	fsm := leasefsm.New(t.life)
 	start := c.clock.Now() // before the first byte leaves: validity counts from here
 	grant, err := c.store.Acquire(ctx, req)
+	if meta := describedLease(err, r.o.Owner); meta != "" {
+		req.Meta = meta
+		grant, err = c.store.Acquire(ctx, req)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -48,4 +53,20 @@ func (c *holds) attempt(ctx context.Context, r *recipe, t terms, bound bool, q *
 	defer c.mu.Unlock()
 	h.startLocked(&lease.share, now, r, ctx, bound)
 	return lease, nil
+}
+
+// describedLease returns how the lease of a fixed owner is described, if err says that the owner
+// holds the lock: some stores compare descriptions, and another process may have acquired the
+// lease with one.
+func describedLease(err error, owner string) string {
+	var busy *store.BusyError
+	if owner == "" || !errors.As(err, &busy) || busy.Holder.Owner != owner || busy.Holder.Waiting {
+		return ""
+	}
+	h := busy.Holder
+	h.Owner = ""
+	if h == (store.Holder{}) {
+		return ""
+	}
+	return h.Encode()
 }

@@ -6,8 +6,8 @@
 //
 // Several servers of the same store can be given: https://a.example.com,b.example.com. Requests
 // go to one of them, and to the next while it does not answer. Leases live in the store behind
-// them, so they outlive each server. On etcd and ZooKeeper a lease belongs to the server that
-// acquired it; see store.Caps.Bound.
+// them, so they outlive each server, and each server goes on with the leases of the others. A
+// holder learns of a lease that somebody broke at its next renewal.
 //
 // # URLs
 //

@@ -204,6 +204,7 @@ func open(t testing.TB, base, path string, body any, headers ...string) *lines {
 	}
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "application/x-ndjson" {
 		b, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
 		t.Fatalf("%s: %d: %s", path, resp.StatusCode, b)
 	}
 	l.d, l.close = json.NewDecoder(resp.Body), resp.Body.Close
