@@ -32,19 +32,16 @@ func (c *holds) attempt(ctx context.Context, r *recipe, t terms, bound bool, q *
 	if err != nil {
 		return nil, err
 	}
-	if grant.Owner != "" {
-		req.Owner = grant.Owner
-	}
 	settled := false
 	defer func() {
 		if !settled {
-			c.drop(ctx, store.ReleaseRequest{Lease: req.Lease, Undo: true})
+			c.drop(ctx, store.ReleaseRequest{Lease: grant.Lease, Undo: true})
 		}
 	}()
 	now := c.lock()
 	settled = true
 	fsm = fsm.Step(leasefsm.Granted, start, now)
-	lease := newLease(c, req.Lease, grant, fsm)
+	lease := newLease(c, grant, fsm)
 	h := lease.h
 	if !fsm.Live() {
 		c.mu.Unlock()

@@ -110,9 +110,7 @@ func (l *Lease) replace(grant store.Grant, err error, start clock.Instant) (next
 	if l.err != nil || err != nil {
 		return nil, false, l.err
 	}
-	req := h.req
-	req.Weight = 1
-	next = newLease(c, req, grant, leasefsm.New(h.fsm.Config).Step(leasefsm.Granted, start, now))
+	next = newLease(c, grant, leasefsm.New(h.fsm.Config).Step(leasefsm.Granted, start, now))
 	r := next.h
 	if !r.fsm.Live() { // renewals may have kept the writer's lease valid, but the store has it no more
 		h.lastErr = errLateDowngrade

@@ -83,12 +83,10 @@ const (
 	letExpire                    // it ends by its TTL
 )
 
-// init makes h a hold of the grant that req was answered with.
-func (h *hold) init(c *holds, req store.Lease, grant store.Grant, fsm leasefsm.Lease) {
-	h.c, h.req, h.token, h.slot, h.delay = c, req, grant.Token, grant.Slot, c.delay
-	h.req.Slots = grant.Slots
+// init makes h a hold of the grant.
+func (h *hold) init(c *holds, grant store.Grant, fsm leasefsm.Lease) {
+	h.c, h.req, h.token, h.slot, h.delay = c, grant.Lease, grant.Token, grant.Slot, c.delay
 	h.fsm = renewer.NewLease(h, fsm)
-	h.renewed.Store(grant.Repeated)
 }
 
 // startLocked renews h from now on, when its grant has arrived. The first lease of it,

@@ -26,12 +26,12 @@ type Lease struct {
 
 // newLease returns the first lease of a new hold, which is not started yet. Most holds
 // have no other, so both are allocated together.
-func newLease(c *holds, req store.Lease, grant store.Grant, fsm leasefsm.Lease) *Lease {
+func newLease(c *holds, grant store.Grant, fsm leasefsm.Lease) *Lease {
 	x := &struct {
 		h hold
 		l Lease
 	}{}
-	x.h.init(c, req, grant, fsm)
+	x.h.init(c, grant, fsm)
 	x.l.h = &x.h
 	return &x.l
 }

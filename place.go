@@ -171,7 +171,7 @@ func (q asker) waitAt(p *place) (given bool) {
 			}, p.cancel)
 		})
 		if err == nil {
-			if given, err = q.give(p, req.Lease, grant, start); err == nil {
+			if given, err = q.give(p, grant, start); err == nil {
 				return given
 			}
 		} else if p.ctx.Err() != nil {
@@ -205,14 +205,11 @@ func (q asker) ask(p *place, trace string) (store.WaitRequest, clock.Instant) {
 
 // give makes the first waiter in the queue the holder of the grant, or releases the grant
 // if there is no waiter.
-func (q asker) give(p *place, req store.Lease, grant store.Grant, start clock.Instant) (given bool, err error) {
-	if grant.Owner != "" {
-		req.Owner = grant.Owner
-	}
+func (q asker) give(p *place, grant store.Grant, start clock.Instant) (given bool, err error) {
 	settled := false
 	defer func() {
 		if !settled { // the clock failed
-			q.c.drop(p.ctx, store.ReleaseRequest{Lease: req})
+			q.c.drop(p.ctx, store.ReleaseRequest{Lease: grant.Lease})
 		}
 	}()
 	now := q.c.lockQueues()
@@ -222,7 +219,7 @@ func (q asker) give(p *place, req store.Lease, grant store.Grant, start clock.In
 	} else {
 		start = min(start.Add(grant.Since), now)
 	}
-	l := newLease(&q.c.holds, req, grant, leasefsm.New(q.life).Step(leasefsm.Granted, start, now))
+	l := newLease(&q.c.holds, grant, leasefsm.New(q.life).Step(leasefsm.Granted, start, now))
 	h := l.h
 	if !h.fsm.Live() {
 		q.c.mutex.Unlock()

@@ -292,7 +292,7 @@ func TestGrantCountsFromItsRequest(t *testing.T) {
 			b.release(first)
 			g, err := b.store.Engine.Acquire(ctx, store.AcquireRequest{Lease: r.Lease})
 			time.Sleep(time.Second)
-			g.Since, g.Repeated = 10*time.Second, true
+			g.Since, g.Lease.Repeated = 10*time.Second, true
 			return g, err
 		})
 		l := b.acquire(b.c.Mutex("a").With(leasehold.LockOptions{TTL: short.TTL, NoRenew: true}))

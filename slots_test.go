@@ -2,6 +2,7 @@ package leasehold_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ type numbering struct {
 
 func (s numbering) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	g, err := s.Engine.Acquire(ctx, r)
-	g.Slots = "1,3"
+	g.Lease.Slots = []int64{1, 3}
 	return g, err
 }
 
@@ -42,7 +43,7 @@ func TestRenewalsNameTheSlots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := <-s.renewed; r.Slots != "1,3" || r.Weight != 2 {
+	if r := <-s.renewed; !slices.Equal(r.Slots, []int64{1, 3}) || r.Weight != 2 {
 		t.Errorf("renewed %+v, want the granted slots 1,3 and weight 2", r)
 	}
 	if err := l.Release(t.Context()); err != nil {

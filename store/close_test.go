@@ -128,3 +128,47 @@ func TestTimeout(t *testing.T) {
 		}
 	})
 }
+
+// granting is an engine that grants everything. It names the lease if it has one to name.
+type granting struct {
+	untouchable
+	names    store.Lease
+	released *store.ReleaseRequest
+}
+
+func (e granting) Acquire(context.Context, store.AcquireRequest) (store.Grant, error) {
+	return store.Grant{Lease: e.names, Token: 1}, nil
+}
+
+func (e granting) Downgrade(context.Context, store.Lease) (store.Grant, error) {
+	return store.Grant{Token: 2}, nil
+}
+
+func (e granting) Release(_ context.Context, r store.ReleaseRequest) error {
+	*e.released = r
+	return nil
+}
+
+// A grant has the lease of the request, unless the engine names another. A release of a lease whose
+// request was repeated says so.
+func TestGrantHasItsLease(t *testing.T) {
+	asked, named, released := lease(), lease(), store.ReleaseRequest{}
+	named.Repeated = true
+	for _, names := range []store.Lease{{}, named} {
+		s := store.New(granting{names: names, released: &released})
+		want := names
+		if names.Owner == "" {
+			want = asked
+		}
+		g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: asked})
+		if err != nil || g.Lease.Owner != want.Owner {
+			t.Fatalf("granted %+v, %v, want the lease of %s", g, err, want.Owner)
+		}
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: g.Lease}); err != nil || released.Owner != want.Owner || released.Renewed != want.Repeated {
+			t.Errorf("released %+v, %v, want Renewed %v", released, err, want.Repeated)
+		}
+		if g, err := s.Downgrade(t.Context(), asked); err != nil || g.Lease.Weight != 1 || g.Lease.Owner != asked.Owner {
+			t.Errorf("downgraded to %+v, %v, want the lease asked for with weight 1", g, err)
+		}
+	}
+}

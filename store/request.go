@@ -43,8 +43,7 @@ func IsNewOwner(owner string) bool {
 
 // Lease describes one lease of one lock: who wants or holds it, and for how
 // long. Renew takes it as it is; every other request begins with it. The lease
-// that was granted is also the one to renew and to release, unchanged (but see
-// Grant.Owner).
+// that was granted is Grant.Lease, which is also the one to renew and to release.
 type Lease struct {
 	// Name is the name of the lock: 1 to MaxName bytes, of any value. See
 	// CheckName for reserved names.
@@ -61,9 +60,13 @@ type Lease struct {
 	Kind Kind
 	// Weight is how much of Kind.Limit the owner wants. Zero means 1.
 	Weight int64
-	// Slots are those of the grant, for a renewal; see Grant.Slots. Other requests do
-	// not look at them.
-	Slots string
+	// Slots are the numbers of the permits that the lease has, in ascending order, if it is one of
+	// a semaphore over several nodes, where each permit is a lock of its own. A renewal needs them.
+	// Requests to acquire do not look at them.
+	Slots []int64
+	// Repeated reports that the request to acquire the lease was sent more than once, and that one
+	// may still be in flight. A release needs it; see ReleaseRequest.Renewed.
+	Repeated bool
 	// Meta describes the owner to people; see Holder.Encode. Stores keep it and
 	// return it without interpreting it.
 	Meta string
@@ -97,7 +100,7 @@ type ReleaseRequest struct {
 	Lease
 	// Renewed says that the lease was renewed before, or that a renewal is under
 	// way. Over several nodes, a late renewal could otherwise give the lease back
-	// to a node that had lost it. See also Grant.Repeated.
+	// to a node that had lost it. A Store sets it for a lease that is Repeated.
 	Renewed bool
 	// Undo takes back one attempt: the lease stays as it is if another attempt of
 	// the same Owner was granted it, or joined it. Stores may ignore Undo if Attempt
@@ -107,26 +110,20 @@ type ReleaseRequest struct {
 
 // Grant is the result of a successful Acquire or Wait.
 type Grant struct {
+	// Lease is the lease to renew and to release. It is that of the request, with other Slots and
+	// Repeated, and with another Owner of the same rank if Wait had to replace it. An engine may
+	// leave Lease zero if it is that of the request: the Store sets it then.
+	Lease Lease
 	// Token is larger than the token of every earlier grant of the same lock.
 	Token fence.Token
 	// Slot is a number that no other holder of the lock has, from 0 to
 	// Kind.Limit - 1. The lease keeps it while it lasts. For a mutex it is 0, and over
-	// several nodes also for a read-write lock.
+	// several nodes also for a read-write lock. It is the smallest of Lease.Slots, if there are some.
 	Slot int64
-	// Slots are all numbers that the lease has, of a semaphore over several nodes, where
-	// each permit is a lock of its own. The caller sets Lease.Slots to them in every
-	// renewal. Slot is the smallest. Otherwise they are empty.
-	Slots string
-	// Owner, if not empty, is the owner to use for renewals and the release: Wait
-	// had to replace Lease.Owner by another owner of the same rank.
-	Owner string
 	// Since is when the granted request was sent, as the time since just before
 	// the call. Validity counts from then. It is zero for Acquire, which sends its
 	// request once.
 	Since time.Duration
-	// Repeated reports that the request was sent more than once, and that one may
-	// still be in flight. The caller sets ReleaseRequest.Renewed.
-	Repeated bool
 }
 
 // Check returns nil if l is valid for a store of those capabilities. Otherwise the

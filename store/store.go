@@ -71,7 +71,8 @@ func (s *Store) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) {
 	if err := r.Check(s.Caps()); err != nil {
 		return Grant{}, err
 	}
-	return call(s, ctx, false, func(ctx context.Context) (Grant, error) { return s.engine.Acquire(ctx, r) })
+	g, err := call(s, ctx, false, func(ctx context.Context) (Grant, error) { return s.engine.Acquire(ctx, r) })
+	return granted(r.Lease, g, err)
 }
 
 // Renew makes each lease last at least its TTL from now, and never shortens
@@ -138,6 +139,7 @@ func (s *Store) Release(ctx context.Context, r ReleaseRequest) error {
 	if err := r.Check(s.Caps()); err != nil {
 		return err
 	}
+	r.Renewed = r.Renewed || r.Repeated
 	_, err := call(s, ctx, false, func(ctx context.Context) (struct{}, error) { return struct{}{}, s.engine.Release(ctx, r) })
 	return err
 }
@@ -170,7 +172,8 @@ func (s *Store) Wait(ctx context.Context, r WaitRequest, reason func(error)) (Gr
 	if err := r.Check(s.Caps()); err != nil {
 		return Grant{}, err
 	}
-	return call(s, ctx, true, func(ctx context.Context) (Grant, error) { return s.engine.Wait(ctx, r, reason) })
+	g, err := call(s, ctx, true, func(ctx context.Context) (Grant, error) { return s.engine.Wait(ctx, r, reason) })
+	return granted(r.Lease, g, err)
 }
 
 // ReleaseAndRejoin releases the lease of r as Release does, with the same
@@ -190,6 +193,7 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r ReleaseRequest, next Wai
 	if err := CheckRejoin(r, next, s.Caps()); err != nil {
 		return false, err
 	}
+	r.Renewed = r.Renewed || r.Repeated
 	return call(s, ctx, false, func(ctx context.Context) (bool, error) { return s.engine.ReleaseAndRejoin(ctx, r, next) })
 }
 
@@ -243,7 +247,9 @@ func (s *Store) Downgrade(ctx context.Context, r Lease) (Grant, error) {
 	if err := r.CheckDowngrade(s.Caps()); err != nil {
 		return Grant{}, err
 	}
-	return call(s, ctx, false, func(ctx context.Context) (Grant, error) { return s.engine.Downgrade(ctx, r) })
+	g, err := call(s, ctx, false, func(ctx context.Context) (Grant, error) { return s.engine.Downgrade(ctx, r) })
+	r.Weight = 1
+	return granted(r, g, err)
 }
 
 // Resize changes the number of permits of the semaphore called name, if it is in
@@ -314,6 +320,14 @@ func (s *Store) Close() error {
 
 // closeLimit bounds how long Close waits for calls whose contexts have ended.
 const closeLimit = 5 * time.Second
+
+// granted sets the Lease of a grant to l, unless the engine has set it.
+func granted(l Lease, g Grant, err error) (Grant, error) {
+	if err == nil && g.Lease.Owner == "" {
+		g.Lease = l
+	}
+	return g, err
+}
 
 // call makes one call of the engine, unless the store is closed or ctx has ended. A wait has no time
 // limit, and gives up a place that was made for it if ctx has ended. See Caps.Timeout and Caps.EndsCalls for the context that the engine gets.

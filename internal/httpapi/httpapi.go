@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/internal/statejson"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -100,7 +101,7 @@ type Request struct {
 // RequestOf returns the request about l.
 func RequestOf(l store.Lease) Request {
 	ttl := Duration(l.TTL)
-	r := Request{Owner: l.Owner, TTL: &ttl, Attempt: l.Attempt, Weight: l.Weight, Slots: l.Slots, Meta: &l.Meta}
+	r := Request{Owner: l.Owner, TTL: &ttl, Attempt: l.Attempt, Weight: l.Weight, Slots: string(rule.SlotsOf(l.Slots...)), Meta: &l.Meta}
 	r.Kind, r.Permits = kindName(l.Kind)
 	if l.Require != store.Efficiency {
 		r.Require = l.Require.String()
@@ -159,7 +160,11 @@ func (r Request) Lease(name string, ttl time.Duration) (store.Lease, error) {
 	if err != nil {
 		return store.Lease{}, err
 	}
-	l := store.Lease{Name: name, Owner: r.Owner, Attempt: r.Attempt, Kind: kind, Weight: weight, Slots: r.Slots, TTL: ttl}
+	l := store.Lease{Name: name, Owner: r.Owner, Attempt: r.Attempt, Kind: kind, Weight: weight, TTL: ttl}
+	var ok bool
+	if l.Slots, ok = rule.Slots(r.Slots).Numbers(); !ok {
+		return l, fmt.Errorf("%w: slots %q: they have to be those of the grant", store.ErrInvalid, r.Slots)
+	}
 	if r.TTL != nil {
 		l.TTL = time.Duration(*r.TTL)
 	}
@@ -191,8 +196,21 @@ type Grant struct {
 	// The lease is valid until At and Valid after the client sent the request.
 	At    Span `json:"at_ms"`
 	Valid Span `json:"valid_ms"`
-	// Repeated is store.Grant's.
+	// Repeated is store.Lease's.
 	Repeated bool `json:"repeated,omitempty"`
+}
+
+// GrantOf returns the answer about g, without its times.
+func GrantOf(g store.Grant) Grant {
+	l := g.Lease
+	return Grant{LockName: statejson.NameOf(l.Name), Owner: l.Owner, Token: g.Token, Slot: g.Slot, Slots: string(rule.SlotsOf(l.Slots...)), Repeated: l.Repeated}
+}
+
+// Store returns the grant of l that g is about.
+func (g Grant) Store(l store.Lease) store.Grant {
+	l.Owner, l.Repeated = g.Owner, g.Repeated
+	l.Slots, _ = rule.Slots(g.Slots).Numbers()
+	return store.Grant{Lease: l, Token: g.Token, Slot: g.Slot}
 }
 
 // Span is a time that may be trusted: whole milliseconds, rounded down.

@@ -89,7 +89,7 @@ var project = rules{
 		"store/redisstore/internal/conn":     {"store/redisstore/internal/config", "store/redisstore/internal/resp", "internal/clock"}, // no scripts, no locks
 		"store/redisstore/internal/resp":     {"internal/excerpt"},
 		"internal/shown":                     {"store", "internal/rule", "internal/clock"},
-		"internal/quorum/driver":             {"store", "internal/quorum", "internal/nodeclock", "internal/clock", "fence"},
+		"internal/quorum/driver":             {"store", "internal/quorum", "internal/rule", "internal/nodeclock", "internal/clock", "fence"},
 		"store/driver":                       {"store"},
 		"store":                              {"fence", "internal/excerpt", "internal/gate"},
 		"guard/httpguard":                    {"fence"}, "guard/redisguard": {"fence"}, "guard/sqlguard": {"fence"},

@@ -111,7 +111,7 @@ func (r ruled) shares(s *store.Store, name string) error {
 		if err != nil {
 			return err
 		}
-		l.Slots = g.Slots
+		*l = g.Lease
 	}
 	one.TTL *= 2 // so that the renewal has to write
 	err := s.Renew(r.t.Context(), []store.Lease{one})[0]

@@ -208,8 +208,7 @@ func contendWhileSlotsMove(t *testing.T, c *redistest.Cluster) {
 			}
 			time.Sleep(time.Millisecond)
 			holders[i].Add(-1)
-			r.Owner = ownerOf(r, g)
-			if err := s.Release(ctx, store.ReleaseRequest{Lease: r, Renewed: g.Repeated}); err != nil {
+			if err := s.Release(ctx, store.ReleaseRequest{Lease: g.Lease}); err != nil {
 				return fmt.Errorf("release: %w", err)
 			}
 		}
@@ -237,13 +236,6 @@ func contendWhileSlotsMove(t *testing.T, c *redistest.Cluster) {
 		}
 	}
 	t.Logf("%d moves", moves.Load())
-}
-
-func ownerOf(r store.Lease, g store.Grant) string {
-	if g.Owner != "" {
-		return g.Owner
-	}
-	return r.Owner
 }
 
 // Over TLS the members are found at their ports for it, and given the same certificates.

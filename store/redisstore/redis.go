@@ -202,10 +202,10 @@ func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 // checkSlots returns nil if r, which is to be renewed, names its slots. On several servers one
 // of them may have granted it others, which must not count.
 func (s *engine) checkSlots(r store.Lease) error {
-	if len(s.nodes) <= 1 || r.Kind.IsMutex() || r.Kind.Shared || rule.Spec(r.Kind).Has(rule.Slots(r.Slots), max(r.Weight, 1)) {
+	if len(s.nodes) <= 1 || r.Kind.IsMutex() || r.Kind.Shared || rule.Spec(r.Kind).Has(rule.SlotsOf(r.Slots...), max(r.Weight, 1)) {
 		return nil
 	}
-	return fmt.Errorf("%w: renew a lease of the %v %q: its slots are %q, and have to be those of the grant", store.ErrInvalid, r.Kind, r.Name, r.Slots)
+	return fmt.Errorf("%w: renew a lease of the %v %q: its slots are %v, and have to be those of the grant", store.ErrInvalid, r.Kind, r.Name, r.Slots)
 }
 
 // Release implements driver.Engine.

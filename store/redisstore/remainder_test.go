@@ -62,7 +62,7 @@ func TestBreakAfterARenewal(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				r.TTL, r.Slots = time.Hour, g.Slots
+				r.TTL, r.Slots = time.Hour, g.Lease.Slots
 				if err := s.Renew(t.Context(), []store.Lease{r})[0]; err != nil {
 					t.Fatal(err)
 				}

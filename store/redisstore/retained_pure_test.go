@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ func wrongToRetain() (wrong []string) {
 	lease := store.Lease{Name: "a", Owner: "me", Meta: "{}", TTL: time.Minute}
 	next := &driver.Question{Op: quorum.Acquire, Lease: store.Lease{Name: "a", Owner: "next", TTL: time.Minute}, Waits: true}
 	q := driver.Question{Op: quorum.Release, Lease: lease, Tombstone: true, Renewed: true, GivesWay: true, To: "senior", Next: next}
-	if got, want := toRetain(q), (driver.Question{Op: quorum.Release, Lease: lease, Tombstone: true, Renewed: true}); got != want {
+	if got, want := toRetain(q), (driver.Question{Op: quorum.Release, Lease: lease, Tombstone: true, Renewed: true}); !reflect.DeepEqual(got, want) {
 		wrong = append(wrong, fmt.Sprintf("of %+v %+v is retained, want %+v", q, got, want))
 	}
 	q.Lease.Attempt = "second"

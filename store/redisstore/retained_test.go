@@ -166,10 +166,7 @@ func blip(t *testing.T, away time.Duration) {
 				}
 				granted()
 				time.Sleep(rand.N(hold))
-				if g.Owner != "" {
-					r.Owner = g.Owner
-				}
-				for s.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: g.Repeated}) != nil && ctx.Err() == nil {
+				for s.Release(t.Context(), store.ReleaseRequest{Lease: g.Lease}) != nil && ctx.Err() == nil {
 					time.Sleep(time.Millisecond)
 				}
 			}

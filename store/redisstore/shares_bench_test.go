@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -145,8 +144,7 @@ func waitAndRelease(b *testing.B, s *store.Store, kind string, hold time.Duratio
 		return
 	}
 	time.Sleep(hold)
-	r.Owner = cmp.Or(grant.Owner, r.Owner)
-	if err := s.Release(context.Background(), store.ReleaseRequest{Lease: r, Renewed: grant.Repeated}); err != nil {
+	if err := s.Release(context.Background(), store.ReleaseRequest{Lease: grant.Lease}); err != nil {
 		b.Error(err)
 	}
 }

@@ -38,7 +38,7 @@ func holdMany(t *testing.T, s *store.Store, name string, kind store.Kind, n int)
 				if err != nil {
 					t.Error(err)
 				}
-				all[i].Slots = g.Slots
+				all[i].Slots = g.Lease.Slots
 			}
 		})
 	}

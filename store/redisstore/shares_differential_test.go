@@ -406,7 +406,7 @@ func (r *shareRun) step(s shareStep) error {
 
 func (r *shareRun) asks(s shareStep, lease store.Lease, propose uint64) error {
 	owner := lease.Owner
-	s.Exact = s.Exact && lease.Slots != ""
+	s.Exact = s.Exact && lease.Slots != nil
 	lease, s.Exact = r.keepsSlots(lease, s.Exact)
 	placed := slices.ContainsFunc(rule.Expire(r.record, r.now).Queue, func(p rule.Place) bool { return p.Owner == owner })
 	waits := s.Op == shareAsks || placed // an owner with a place keeps asking for it
@@ -415,7 +415,7 @@ func (r *shareRun) asks(s shareStep, lease store.Lease, propose uint64) error {
 	ask := rule.Ask{
 		Spec: rule.Spec(lease.Kind), Owner: owner, Attempt: lease.Attempt, Meta: shareMeta, Weight: lease.Weight, TTL: s.TTL,
 		Fair: !q.Barge, Floor: fence.Token(propose),
-		Numbered: s.Several, Slots: rule.Slots(lease.Slots), Exact: s.Exact,
+		Numbered: s.Several, Slots: rule.SlotsOf(lease.Slots...), Exact: s.Exact,
 	}
 	if waits {
 		ask.Wait = s.TTL

@@ -31,7 +31,7 @@ func breakables() map[string][2]store.Lease {
 // acquireOnAll acquires r, and waits until every server has it.
 func acquireOnAll(t *testing.T, s *store.Store, r store.Lease) store.Lease {
 	t.Helper()
-	r.Slots = acquire(t, s, r).Slots
+	r = acquire(t, s, r).Lease
 	onAll(t, s, r)
 	return r
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,9 +39,9 @@ func (g *register) enter(r store.Lease, grant store.Grant) {
 	g.turns++
 	token := uint64(grant.Token)
 	if !r.Kind.Shared {
-		numbers, ok := rule.Slots(grant.Slots).Numbers()
-		if !ok || int64(len(numbers)) != r.Weight {
-			g.t.Errorf("slots %q for weight %d, want as many", grant.Slots, r.Weight)
+		numbers := grant.Lease.Slots
+		if int64(len(numbers)) != r.Weight {
+			g.t.Errorf("slots %v for weight %d, want as many", numbers, r.Weight)
 		}
 		for _, n := range numbers {
 			if other, taken := g.permits[n]; taken || n >= r.Kind.Limit {
@@ -70,8 +71,7 @@ func (g *register) enter(r store.Lease, grant store.Grant) {
 func (g *register) leave(r store.Lease, grant store.Grant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	numbers, _ := rule.Slots(grant.Slots).Numbers()
-	for _, n := range numbers {
+	for _, n := range grant.Lease.Slots {
 		delete(g.permits, n)
 	}
 	switch {
@@ -137,11 +137,9 @@ func TestKindsWhileServersHangInTurn(t *testing.T) {
 					t.Errorf("wait for %q with weight %d: %v; %+v", r.Name, r.Weight, err, st)
 					return
 				}
-				if grant.Owner != "" {
-					r.Owner = grant.Owner
-				}
+				r.Owner = grant.Lease.Owner
 				all.enter(r, grant)
-				r.Slots = grant.Slots
+				r.Slots = grant.Lease.Slots
 				if err := s.Renew(t.Context(), []store.Lease{r})[0]; err != nil && !errors.Is(err, store.ErrQuorum) {
 					t.Errorf("renew: %v", err)
 				}
@@ -235,9 +233,9 @@ func TestCrossedReleases(t *testing.T) {
 				t.Error("a release failed")
 			}
 			gc, gd := grantedSoon(t, first), grantedSoon(t, second)
-			c.Owner, c.Slots, d.Owner, d.Slots = gc.Owner, gc.Slots, gd.Owner, gd.Slots
-			if c.Slots == d.Slots || c.Slots == "" || d.Slots == "" {
-				t.Fatalf("slots %q and %q, want two different ones", c.Slots, d.Slots)
+			c, d = gc.Lease, gd.Lease
+			if slices.Equal(c.Slots, d.Slots) || c.Slots == nil || d.Slots == nil {
+				t.Fatalf("slots %v and %v, want two different ones", c.Slots, d.Slots)
 			}
 			eventually.True(t, "all servers agree", func() bool {
 				for _, err := range s.Renew(t.Context(), []store.Lease{c, d}) {
@@ -246,7 +244,7 @@ func TestCrossedReleases(t *testing.T) {
 					}
 				}
 				for _, server := range servers {
-					if slotsAt(t, server, c) != c.Slots || slotsAt(t, server, d) != d.Slots {
+					if slotsAt(t, server, c) != string(rule.SlotsOf(c.Slots...)) || slotsAt(t, server, d) != string(rule.SlotsOf(d.Slots...)) {
 						return false
 					}
 				}
@@ -265,7 +263,7 @@ func TestCrossedReleases(t *testing.T) {
 // hasAll reports whether a server has these leases, permits with the slots of their grants.
 func hasAll(t *testing.T, server *redistest.Server, leases []store.Lease) bool {
 	for _, r := range leases {
-		if slots := slotsAt(t, server, r); slots == "" || !r.Kind.Shared && slots != r.Slots {
+		if slots := slotsAt(t, server, r); slots == "" || !r.Kind.Shared && slots != string(rule.SlotsOf(r.Slots...)) {
 			return false
 		}
 	}
@@ -289,7 +287,7 @@ func TestSharesOutliveRestarts(t *testing.T) {
 	}
 	held := []store.Lease{brief("pool", store.Semaphore(2), 1), brief("pool", store.Semaphore(2), 1), brief("book", store.ReadWrite, 1), brief("book", store.ReadWrite, 1)}
 	for i := range held {
-		held[i].Slots = acquire(t, s, held[i]).Slots
+		held[i] = acquire(t, s, held[i]).Lease
 	}
 	permit, writer := brief("pool", store.Semaphore(2), 2), brief("book", store.ReadWrite, store.ReadWriteLimit)
 	waitPermit, waitWriter := waits(t.Context(), other, permit), waits(t.Context(), other, writer)

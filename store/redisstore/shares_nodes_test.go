@@ -33,7 +33,7 @@ func TestReadWriteOnServers(t *testing.T) {
 			t.Errorf("a reader has token %v, want one above the writer's %v", g.Token, w.Token)
 		}
 	}
-	one.Owner, two.Owner = r1.Owner, r2.Owner
+	one.Owner, two.Owner = r1.Lease.Owner, r2.Lease.Owner
 	st, err := other.Inspect(t.Context(), "stock")
 	if err != nil || len(st.Holders) != 3 || st.Kind != store.ReadWrite {
 		t.Fatalf("inspect: %+v, %v, want three readers", st, err)

@@ -27,16 +27,15 @@ func (r *shareRun) encoder() script.Encoder {
 }
 
 // slotsFrom returns slots for a lease of a semaphore from first on, or none.
-func slotsFrom(first int64, l store.Lease) string {
+func slotsFrom(first int64, l store.Lease) (numbers []int64) {
 	if first < 0 || l.Kind.Shared {
-		return ""
+		return nil
 	}
-	var numbers []int64
 	for n := range l.Weight {
 		numbers = append(numbers, (first+n)%l.Kind.Limit)
 	}
 	slices.Sort(numbers)
-	return string(rule.SlotsOf(numbers...))
+	return numbers
 }
 
 // numbered returns the slots of a grant if each permit is numbered.
@@ -82,7 +81,7 @@ func (r *shareRun) seniorInTheWay(ans rule.Answer, ask rule.Ask) rule.Answer {
 func own(l store.Lease, propose uint64) rule.Ask {
 	return rule.Ask{
 		Spec: rule.Spec(l.Kind), Owner: l.Owner, Attempt: l.Attempt, Meta: shareMeta, Weight: l.Weight, TTL: l.TTL,
-		Numbered: true, Slots: rule.Slots(l.Slots), Exact: l.Slots != "", Floor: fence.Token(propose),
+		Numbered: true, Slots: rule.SlotsOf(l.Slots...), Exact: l.Slots != nil, Floor: fence.Token(propose),
 	}
 }
 
@@ -90,7 +89,8 @@ func own(l store.Lease, propose uint64) rule.Ask {
 func (r *shareRun) keepsSlots(l store.Lease, exact bool) (store.Lease, bool) {
 	for _, p := range rule.Expire(r.record, r.now).Queue {
 		if p.Owner == l.Owner && p.Exact && r.several {
-			l.Kind, l.Weight, l.Slots, exact = store.Kind(r.record.Spec), p.Weight, string(p.Slots), true
+			l.Kind, l.Weight, exact = store.Kind(r.record.Spec), p.Weight, true
+			l.Slots, _ = p.Slots.Numbers()
 		}
 	}
 	return l, exact
@@ -104,7 +104,7 @@ func (r *shareRun) confirms(s shareStep, l store.Lease) error {
 	if token == 0 || !r.isOf(l.Kind) { // a lease has one kind
 		return nil
 	}
-	next, ans := rule.ConfirmToken(r.record, l.Owner, rule.Slots(l.Slots), token, r.now)
+	next, ans := rule.ConfirmToken(r.record, l.Owner, rule.SlotsOf(l.Slots...), token, r.now)
 	r.record = next
 	return r.question(driver.Question{Op: quorum.Confirm, Lease: l, Token: uint64(token)}, ans)
 }
@@ -115,7 +115,7 @@ func makesRoom(ans rule.Answer) bool {
 }
 
 func (r *shareRun) heals(l store.Lease, propose uint64) error {
-	if !l.Kind.Shared && l.Slots == "" { // such a lease has its slots
+	if !l.Kind.Shared && l.Slots == nil { // such a lease has its slots
 		return nil
 	}
 	if !r.isOf(l.Kind) {
@@ -133,7 +133,7 @@ func (r *shareRun) heals(l store.Lease, propose uint64) error {
 // renewsNumbered renews a lease, and ends it if it has other slots. If there is no lease, the answer
 // says whether it could be acquired.
 func (r *shareRun) renewsNumbered(l store.Lease, propose uint64) error {
-	if !l.Kind.Shared && l.Slots == "" { // such a lease has its slots
+	if !l.Kind.Shared && l.Slots == nil { // such a lease has its slots
 		return nil
 	}
 	if !r.isOf(l.Kind) { // a lease has one kind
@@ -141,7 +141,7 @@ func (r *shareRun) renewsNumbered(l store.Lease, propose uint64) error {
 	}
 	held := slices.IndexFunc(r.record.Holds, func(h rule.Hold) bool { return h.Owner == l.Owner })
 	reads := held >= 0 && l.SharesToken() && r.record.Spec.Shared && r.record.Holds[held].Weight > 1
-	r.record = rule.DropOthers(r.record, l.Owner, rule.Slots(l.Slots), r.now)
+	r.record = rule.DropOthers(r.record, l.Owner, rule.SlotsOf(l.Slots...), r.now)
 	next, ans := rule.Renew(r.record, l.Owner, l.TTL, r.now)
 	if reads && ans.Verdict == rule.Done {
 		next, _ = rule.Downgrade(r.record, l.Owner, l.TTL, fence.Token(propose), r.now)

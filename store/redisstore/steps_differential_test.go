@@ -243,7 +243,7 @@ func ofSomeKind(q driver.Question, of map[string]store.Kind, several bool, r *ra
 	q.Lease.Weight = pick(r, []int64{1, 1, q.Lease.Kind.Limit})
 	if several {
 		q.Lease.Slots = slotsFrom(pick(r, []int64{-1, 0, 0, 1}), q.Lease)
-		q.Exact = q.Lease.Slots != "" && r.IntN(2) == 0
+		q.Exact = q.Lease.Slots != nil && r.IntN(2) == 0
 		return q
 	}
 	q.GivesWay, q.To = false, ""

@@ -28,7 +28,7 @@ func inUndecided(t *testing.T, r, next store.Lease, test func(t *testing.T, u un
 		network, hosts := bubbled(t, 3)
 		u := undecided{lease: r, next: next, hosts: hosts, holder: openBubbled(t, network, hosts, nil), operator: openBubbled(t, network, hosts, nil)}
 		g := acquire(t, u.holder, r)
-		u.lease.Slots, u.token = g.Slots, g.Token
+		u.lease, u.token = g.Lease, g.Token
 		synctest.Wait()
 		time.Sleep(time.Second)
 		hosts[0].Do("DEL", r.Name)

@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -80,8 +79,10 @@ func granted(t *testing.T, done <-chan outcome) store.Grant {
 // mustRelease releases the lock of a grant, which may have another owner of the same rank.
 func mustRelease(t *testing.T, s *store.Store, r store.Lease, g store.Grant) {
 	t.Helper()
-	r.Owner = cmp.Or(g.Owner, r.Owner)
-	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: g.Repeated}); err != nil {
+	if g.Lease.Owner != "" {
+		r = g.Lease
+	}
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -94,7 +94,9 @@ func (s *engine) grant(ctx context.Context, op string, l store.Lease) (store.Gra
 		return store.Grant{}, err
 	}
 	s.refuse(l, q.Call, c.others())
-	return store.Grant{Token: g.Token, Slot: g.Slot, Slots: g.Slots, Repeated: g.Repeated || len(c.ambiguous) > 0}, nil
+	grant := g.Store(l)
+	grant.Lease.Repeated = g.Repeated || len(c.ambiguous) > 0
+	return grant, nil
 }
 
 // Renew implements driver.Engine. It sends one request, whatever the number of leases.

@@ -44,7 +44,7 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 		g, answered, err := s.waitAt(ctx, server, r.Name, q, reason)
 		if err == nil {
 			s.prefer(server)
-			return s.settle(ctx, l, r.Owner, g, began, sent)
+			return s.settle(ctx, l, g, began, sent)
 		}
 		none := errors.As(err, new(*unanswered))
 		if (none || ctx.Err() != nil) && !refused(err) {
@@ -86,23 +86,20 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 
 // settle returns the grant of l that a server reported as g, since the request that it sent to
 // its store. began and sent are when Wait was called and when the request left.
-func (s *engine) settle(ctx context.Context, l store.Lease, asked string, g httpapi.Grant, began, sent clock.Instant) (store.Grant, error) {
-	grant := store.Grant{Token: g.Token, Slot: g.Slot, Slots: g.Slots, Repeated: g.Repeated, Since: sent.Sub(began)}
-	if l.Owner = g.Owner; g.Owner != asked {
-		grant.Owner = g.Owner
-	}
+func (s *engine) settle(ctx context.Context, l store.Lease, g httpapi.Grant, began, sent clock.Instant) (store.Grant, error) {
+	grant := g.Store(l)
+	grant.Since = sent.Sub(began)
 	at := time.Duration(g.At)
 	if at/100 <= l.TTL/10 {
 		grant.Since += at - at/100 // the clocks may differ by so much
 		return grant, nil
 	}
-	l.Slots = g.Slots
 	now := s.clock.Now()
-	if err := s.Renew(ctx, []store.Lease{l})[0]; err != nil {
-		s.undo(l, "", map[int]bool{int(s.preferred.Load()): true})
+	if err := s.Renew(ctx, []store.Lease{grant.Lease})[0]; err != nil {
+		s.undo(grant.Lease, "", map[int]bool{int(s.preferred.Load()): true})
 		return store.Grant{}, err
 	}
-	grant.Since, grant.Repeated = now.Sub(began), true
+	grant.Since, grant.Lease.Repeated = now.Sub(began), true
 	return grant, nil
 }
 

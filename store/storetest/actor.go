@@ -17,7 +17,7 @@ type actor struct {
 
 	mu    sync.Mutex
 	held  map[string]store.Lease // by owner, to be cleaned up
-	slots map[string]string      // of the grants, by owner
+	slots map[string][]int64     // of the grants, by owner
 }
 
 // unclaimed is a place that was taken with a release and has no Wait yet.
@@ -47,7 +47,7 @@ func (t *actor) acquire(s *store.Store, r store.Lease) store.Grant {
 		t.Fatalf("acquire the free lock %q: %v", r.Name, err)
 	}
 	t.track(r)
-	t.granted(r.Owner, g)
+	t.granted(g)
 	if g.Token == 0 {
 		t.Fatalf("acquire %q: granted without a token", r.Name)
 	}

@@ -1,8 +1,6 @@
 package storetest
 
 import (
-	"cmp"
-
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -25,8 +23,8 @@ func (t *stage) permitToken(g store.Grant) permitToken {
 }
 
 // granted remembers the slots of a grant, which its renewals must name.
-func (t *actor) granted(owner string, g store.Grant) {
+func (t *actor) granted(g store.Grant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.slots[cmp.Or(g.Owner, owner)] = g.Slots
+	t.slots[g.Lease.Owner] = g.Lease.Slots
 }

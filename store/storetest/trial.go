@@ -13,7 +13,7 @@ type trial struct{ *actor }
 func newTrial(r reporter, s subject) *trial {
 	c := s.first.Caps()
 	st := &stage{reporter: r, subject: s, least: max(c.MinTTL, store.MinTTL), resolution: max(c.Resolution, time.Millisecond)}
-	t := &trial{&actor{observer: &observer{st}, held: make(map[string]store.Lease), slots: make(map[string]string)}}
+	t := &trial{&actor{observer: &observer{st}, held: make(map[string]store.Lease), slots: make(map[string][]int64)}}
 	t.options.ShortTTL = max(cmp.Or(t.options.ShortTTL, 150*time.Millisecond), t.least)
 	t.long = max(time.Minute, 16*(t.options.ShortTTL+t.resolution))
 	if c.MaxTTL > 0 {

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -31,7 +30,7 @@ type waiting struct {
 
 // named returns r with the owner of grant g.
 func named(r store.WaitRequest, g store.Grant) store.WaitRequest {
-	r.Owner = cmp.Or(g.Owner, r.Owner)
+	r.Owner = g.Lease.Owner
 	return r
 }
 
@@ -115,7 +114,7 @@ func (t *trial) gets(what string, w *waiting) {
 	if w.err != nil {
 		t.Fatalf("%s: got error %v, want the lock", what, w.err)
 	}
-	t.granted(w.Owner, w.grant)
+	t.granted(w.grant)
 	if w.grant.Token == 0 {
 		t.Fatalf("%s: granted without a token", what)
 	}

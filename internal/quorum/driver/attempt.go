@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -41,8 +40,8 @@ type attempt[P any] struct {
 
 // Acquire is one attempt; see store.Store. The request has been checked.
 func (k *Driver[P]) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	start := k.Clock.Now() // before anything is sent, since validity counts from here
-	r.Slots = ""           // those of an earlier lease
+	start := k.Clock.Now()           // before anything is sent, since validity counts from here
+	r.Slots, r.Repeated = nil, false // those of an earlier lease
 	a := k.newAttempt(store.WaitRequest{Lease: r.Lease}, start)
 	a.core.Begin(k.config(r.Lease), r.TTL, start)
 	a.askAll(Question{Op: quorum.Acquire, Lease: r.Lease})
@@ -81,28 +80,22 @@ func (a *attempt[P]) askAll(q Question) {
 
 // grantLocked is the grant of an attempt that is won.
 func (a *attempt[P]) grantLocked() store.Grant {
-	return store.Grant{
-		Token:    fence.Token(a.core.Token()),
-		Slot:     smallestSlot(a),
-		Slots:    a.core.Slots(),
-		Owner:    a.r.Owner,
-		Since:    a.core.From().Sub(a.start),
-		Repeated: a.core.Repeated(),
+	g := store.Grant{Lease: a.r.Lease, Token: fence.Token(a.core.Token()), Since: a.core.From().Sub(a.start)}
+	g.Lease.Slots, g.Lease.Repeated = numbersOf(a.core.Slots()), a.core.Repeated()
+	// Each of several nodes numbers readers as they come to it, so that their numbers mean nothing.
+	switch {
+	case len(a.k.Nodes) == 1:
+		g.Slot = a.slot
+	case len(g.Lease.Slots) > 0:
+		g.Slot = g.Lease.Slots[0]
 	}
+	return g
 }
 
-// smallestSlot is that of a grant. Of several nodes, each numbers readers as they
-// come to it, so that their numbers mean nothing.
-func smallestSlot[P any](a *attempt[P]) int64 {
-	if len(a.k.Nodes) == 1 {
-		return a.slot
-	}
-	smallest, _, _ := strings.Cut(a.core.Slots(), ",")
-	if smallest == "" {
-		return 0
-	}
-	slot, _ := strconv.ParseInt(smallest, 10, 64) // the nodes' own text
-	return slot
+// numbersOf returns the numbers of slots, which are the nodes' own text.
+func numbersOf(slots string) []int64 {
+	numbers, _ := rule.Slots(slots).Numbers()
+	return numbers
 }
 
 // doneLocked ends one use of a and unlocks it. The user must not touch a afterwards.
@@ -165,7 +158,7 @@ func (a *attempt[P]) raiseNodeLocked(node int) {
 	}
 	a.raised |= quorum.SetOf(node)
 	q := Question{Op: quorum.Confirm, Lease: a.r.Lease, Token: a.core.Token()}
-	q.Lease.Slots = a.core.Slots()
+	q.Lease.Slots = numbersOf(a.core.Slots())
 	a.putLocked(node, quorum.Confirm, payloadOf(a.k, q), false)
 }
 
@@ -175,7 +168,7 @@ func (a *attempt[P]) sendLocked(sends []quorum.Send, now clock.Instant) {
 	var asked [4]bool
 	for _, send := range sends {
 		q := Question{Op: send.Op, Lease: a.r.Lease, Token: send.Token, Tombstone: send.Tombstone}
-		q.Lease.Slots = send.Slots
+		q.Lease.Slots = numbersOf(send.Slots)
 		switch send.Op {
 		case quorum.Acquire:
 			q.Exact = send.Slots != "" && !send.Wish

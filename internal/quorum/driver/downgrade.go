@@ -22,6 +22,7 @@ func Downgrade[P any](ctx context.Context, k *Driver[P], r store.Lease) (store.G
 	a.mu.Lock()
 	defer a.doneLocked()
 	if a.core.Verdict() == quorum.Won {
+		a.r.Weight = 1
 		return a.grantLocked(), nil
 	}
 	nodes := describe(k.Nodes, a.reports, &a.core)

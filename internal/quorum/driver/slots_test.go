@@ -97,21 +97,21 @@ func TestSlotsAreAgreedOn(t *testing.T) {
 		}
 		return a
 	})
-	r := store.Lease{Name: "a", Owner: "deploy", TTL: time.Minute, Kind: store.Semaphore(5), Weight: 2, Slots: "2,3"}
+	r := store.Lease{Name: "a", Owner: "deploy", TTL: time.Minute, Kind: store.Semaphore(5), Weight: 2, Slots: []int64{2, 3}}
 	g, err := k.Acquire(t.Context(), store.AcquireRequest{Lease: r})
-	if err != nil || g.Slots != "1,4" || g.Slot != 1 {
+	if err != nil || !slices.Equal(g.Lease.Slots, []int64{1, 4}) || g.Slot != 1 {
 		t.Errorf("granted %+v, %v, want slots 1,4 of the majority", g, err)
 	}
 	asked := nodes.questions()
 	for i, questions := range asked {
-		if q := questions[0]; q.Op != quorum.Acquire || q.Lease.Slots != "" || q.Exact {
+		if q := questions[0]; q.Op != quorum.Acquire || q.Lease.Slots != nil || q.Exact {
 			t.Errorf("node %d is asked %+v, want any slots", i, q)
 		}
 	}
 	if len(asked[0]) != 2 || len(asked[1]) != 1 || len(asked[2]) != 1 {
 		t.Fatalf("asked %+v, want two questions to the first node and one to each of the others", asked)
 	}
-	if q := asked[0][1]; q.Op != quorum.Acquire || q.Lease.Slots != "1,4" || !q.Exact || q.Waits || !q.Again {
+	if q := asked[0][1]; q.Op != quorum.Acquire || !slices.Equal(q.Lease.Slots, []int64{1, 4}) || !q.Exact || q.Waits || !q.Again {
 		t.Errorf("the first node is then asked %+v, want a repeated acquire of exactly slots 1,4", q)
 	}
 }

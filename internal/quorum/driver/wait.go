@@ -74,30 +74,31 @@ const (
 
 // Wait waits in the queue; see *store.Store. The request has been checked.
 func (k *Driver[P]) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
-	r.Slots = "" // those of an earlier lease
+	r.Slots, r.Repeated = nil, false // those of an earlier lease
+	wish := ""
 	a := k.takeReserved(r.Owner, reason)
 	if a == nil {
-		a = k.enqueue(r, false, reason)
+		a = k.enqueue(r, false, wish, reason)
 	}
-	for first := a.start; ; a = k.enqueue(r, true, reason) {
+	for first := a.start; ; a = k.enqueue(r, true, wish, reason) {
 		after := a.start.Sub(first)
 		g, follow, err := k.awaitVerdict(ctx, a)
 		if follow == nil {
 			g.Since += after
 			return g, err
 		}
-		r.Owner, r.Slots = follow(r.Owner)
+		r.Owner, wish = follow(r.Owner)
 	}
 }
 
 // enqueue begins an attempt that waits. again: it follows one that gave way, which may have
-// suggested the slots of r.
-func (k *Driver[P]) enqueue(r store.WaitRequest, again bool, reason func(error)) *attempt[P] {
+// suggested the slots that are the wish.
+func (k *Driver[P]) enqueue(r store.WaitRequest, again bool, wish string, reason func(error)) *attempt[P] {
 	start := k.Clock.Now()
 	a := k.newAttempt(r, start)
 	a.mu.Lock()
 	a.core.BeginWait(k.config(r.Lease), r.TTL, start, again)
-	a.core.Wish(r.Slots)
+	a.core.Wish(wish)
 	a.waiting = waitState{waits: true, number: k.waiters.last.Add(1), reason: reason}
 	a.mu.Unlock()
 	k.waiters.add(a)

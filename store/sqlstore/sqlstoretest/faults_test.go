@@ -57,7 +57,7 @@ func (c *contest) run(ctx context.Context, s *store.Store, name string, ttl time
 			c.until = 0
 		}
 		c.mu.Unlock()
-		s.Release(context.WithoutCancel(ctx), store.ReleaseRequest{Lease: l, Renewed: g.Repeated})
+		s.Release(context.WithoutCancel(ctx), store.ReleaseRequest{Lease: g.Lease})
 	}
 }
 

@@ -58,7 +58,7 @@ func (c *sharedContest) run(ctx context.Context, s *store.Store, weight func() i
 		time.Sleep(rand.N(2 * time.Millisecond))
 		c.leave(h)
 		for tries := 0; tries < 10; tries++ {
-			err := s.Release(context.WithoutCancel(ctx), store.ReleaseRequest{Lease: l, Renewed: g.Repeated})
+			err := s.Release(context.WithoutCancel(ctx), store.ReleaseRequest{Lease: g.Lease})
 			if err == nil || errors.Is(err, store.ErrNotHeld) {
 				break
 			}

@@ -150,12 +150,9 @@ func invalid(what string) error {
 }
 
 // grantOf returns the answer about a grant that was asked for at since after the request came.
-func grantOf(l store.Lease, g store.Grant, since time.Duration) httpapi.Grant {
-	a := httpapi.Grant{LockName: statejson.NameOf(l.Name), Owner: l.Owner, Token: g.Token, Slot: g.Slot, Slots: g.Slots, Repeated: g.Repeated}
-	a.At, a.Valid = httpapi.Span(since), httpapi.Span(l.TTL-validity.Drift(l.TTL))
-	if g.Owner != "" {
-		a.Owner = g.Owner
-	}
+func grantOf(g store.Grant, since time.Duration) httpapi.Grant {
+	a := httpapi.GrantOf(g)
+	a.At, a.Valid = httpapi.Span(since), httpapi.Span(g.Lease.TTL-validity.Drift(g.Lease.TTL))
 	return a
 }
 
@@ -183,7 +180,7 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, name string) {
 	if isPlain(q) {
 		l.Attempt = cmp.Or(l.Attempt, store.NewOwner()) // the owner may ask again
 		if g, err := s.again(r.Context(), &l); err == nil {
-			answer(w, grantOf(l, g, 0))
+			answer(w, grantOf(g, 0))
 			return
 		}
 		if s.Store.Caps().Nodes > 1 && store.Rank(l.Owner) == 0 {
@@ -216,7 +213,7 @@ func (s *Server) tryAcquire(ctx context.Context, q httpapi.Request, l store.Leas
 	if err == nil && s.tries.isTakenBack(q.Call, s.clock.Now()) {
 		err = s.takeBack(ctx, l)
 	}
-	return grantOf(l, g, 0), err
+	return grantOf(g, 0), err
 }
 
 // isPlain reports whether q is of a client that is no store over HTTP: it need not describe the
@@ -249,7 +246,7 @@ func (s *Server) again(ctx context.Context, l *store.Lease) (store.Grant, error)
 	if err != nil {
 		return store.Grant{}, err
 	}
-	return store.Grant{Token: h.Token, Slot: h.Slot}, s.Store.Renew(ctx, []store.Lease{*l})[0]
+	return store.Grant{Lease: *l, Token: h.Token, Slot: h.Slot}, s.Store.Renew(ctx, []store.Lease{*l})[0]
 }
 
 // heldAs sets l to the lease that its owner has, as the store knows it. The error matches
@@ -378,7 +375,7 @@ func (s *Server) downgrade(w http.ResponseWriter, r *http.Request, name string) 
 		s.failWith(w, r, err)
 		return
 	}
-	answer(w, grantOf(l, g, 0))
+	answer(w, grantOf(g, 0))
 }
 
 // resize changes the permits of a semaphore.

@@ -80,10 +80,10 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request, q httpapi.Request,
 	case err != nil:
 		st.end(r, failed(err))
 	case lines:
-		granted := grantOf(l, g, g.Since)
+		granted := grantOf(g, g.Since)
 		st.end(r, &httpapi.Event{Event: "held", Grant: &granted})
 	default:
-		answer(w, grantOf(l, g, g.Since))
+		answer(w, grantOf(g, g.Since))
 		st.end(r, nil)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
@@ -116,12 +117,12 @@ func (e *Encoder) appendSlots(b []byte, r store.Lease, exact bool) []byte {
 	switch {
 	case !e.Several:
 		return resp.AppendWord(b, "")
-	case r.Slots == "":
+	case len(r.Slots) == 0:
 		return resp.AppendWord(b, "-")
 	case exact:
-		return resp.AppendWord(b, "=", r.Slots)
+		return resp.AppendWord(b, "=", string(rule.SlotsOf(r.Slots...)))
 	}
-	return resp.AppendWord(b, r.Slots)
+	return resp.AppendWord(b, string(rule.SlotsOf(r.Slots...)))
 }
 
 // change begins a call of a change script about the lock called name, with more keys after

@@ -139,7 +139,7 @@ func (l *locks) acquire(ctx context.Context, p *plan, meta string) (reply, error
 	lease := store.Lease{Name: p.name, Owner: owner, Meta: meta, TTL: p.ttl}
 	g, err := l.store.Acquire(ctx, store.AcquireRequest{Lease: lease})
 	if err == nil {
-		l.held.set(lease, l.now(), g.Repeated)
+		l.held.set(g.Lease, l.now())
 		return p.done, nil
 	}
 	return l.notAcquired(ctx, p, err)
@@ -202,7 +202,7 @@ const tries = 3
 // returns what is left of a lease that it only compared.
 func (l *locks) ifHeld(ctx context.Context, p *plan) (outcome, time.Duration, error) {
 	if g, ok := l.held.get(p.name, p.value); ok && !p.adds && p.verb != compare {
-		err := l.apply(ctx, p, g.Lease, g.until.Sub(l.now()), g.repeated)
+		err := l.apply(ctx, p, g.Lease, g.until.Sub(l.now()))
 		if !errors.Is(err, store.ErrNotHeld) {
 			return isDone, 0, err
 		}
@@ -231,7 +231,7 @@ func (l *locks) ifFound(ctx context.Context, p *plan) (outcome, time.Duration, e
 		if p.adds {
 			q.ttl += max(0, h.ExpiresIn)
 		}
-		err = l.apply(ctx, &q, leaseOf(st, h), h.ExpiresIn, true)
+		err = l.apply(ctx, &q, leaseOf(st, h), h.ExpiresIn)
 		if !errors.Is(err, store.ErrNotHeld) {
 			return isDone, 0, err
 		}
@@ -250,11 +250,11 @@ func heldWith(st store.State, p *plan) (store.Holding, bool) {
 	return store.Holding{}, false
 }
 
-// leaseOf returns a lease as the store knows it.
+// leaseOf returns a lease as the store knows it. A renewal of it may be under way.
 func leaseOf(st store.State, h store.Holding) store.Lease {
 	described := h.Holder
 	described.Owner = ""
-	return store.Lease{Name: st.Name, Owner: h.Holder.Owner, Kind: st.Kind, Weight: h.Weight, Meta: described.Encode()}
+	return store.Lease{Name: st.Name, Owner: h.Holder.Owner, Kind: st.Kind, Weight: h.Weight, Meta: described.Encode(), Repeated: true}
 }
 
 // shorter is how much less than what is left of its lease a client may ask for. Clients extend a
@@ -262,7 +262,7 @@ func leaseOf(st store.State, h store.Holding) store.Lease {
 const shorter = time.Second
 
 // apply extends or releases a lease of which at most remaining is left.
-func (l *locks) apply(ctx context.Context, p *plan, lease store.Lease, remaining time.Duration, repeated bool) error {
+func (l *locks) apply(ctx context.Context, p *plan, lease store.Lease, remaining time.Duration) error {
 	if p.verb == release {
 		if lease.TTL == 0 { // a store that cannot send the release now tries for that long
 			c := l.store.Caps()
@@ -270,7 +270,7 @@ func (l *locks) apply(ctx context.Context, p *plan, lease store.Lease, remaining
 				lease.TTL = min(lease.TTL, c.MaxTTL)
 			}
 		}
-		err := l.store.Release(ctx, store.ReleaseRequest{Lease: lease, Renewed: repeated})
+		err := l.store.Release(ctx, store.ReleaseRequest{Lease: lease})
 		if err == nil {
 			l.held.drop(lease)
 		}
@@ -279,8 +279,8 @@ func (l *locks) apply(ctx context.Context, p *plan, lease store.Lease, remaining
 	if remaining > p.ttl+shorter {
 		return fmt.Errorf("the lease of lock %q lasts for another %v: this server extends a lease, and never shortens it (release the lock to end it)", store.Excerpt(lease.Name), store.Round(remaining))
 	}
-	lease.TTL = p.ttl
-	l.held.set(lease, l.now(), true) // also if the answer is lost: a release then has to know of it
+	lease.TTL, lease.Repeated = p.ttl, true
+	l.held.set(lease, l.now()) // also if the answer is lost: a release then has to know of it
 	return l.store.Renew(ctx, []store.Lease{lease})[0]
 }
 
@@ -294,14 +294,13 @@ type grants struct {
 
 type grant struct {
 	store.Lease
-	until    time.Time
-	repeated bool // see store.ReleaseRequest.Renewed
+	until time.Time
 }
 
 // mostGrants bounds what is remembered.
 const mostGrants = 1 << 14
 
-func (g *grants) set(l store.Lease, now time.Time, repeated bool) {
+func (g *grants) set(l store.Lease, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.byName == nil {
@@ -313,7 +312,7 @@ func (g *grants) set(l store.Lease, now time.Time, repeated bool) {
 			break
 		}
 	}
-	g.byName[l.Name] = grant{l, now.Add(l.TTL), repeated}
+	g.byName[l.Name] = grant{l, now.Add(l.TTL)}
 }
 
 func (g *grants) get(name, value string) (grant, bool) {
