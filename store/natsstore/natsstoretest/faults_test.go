@@ -96,6 +96,18 @@ func TestTorture(t *testing.T) {
 		srv := start(t, server.Options{SyncAlways: true})
 		torturetest.Run(t, "nats://"+srv.Addr().String()+"/torture?sync=always", ttl, 4*time.Second, nil)
 	})
+	t.Run("killed server", func(t *testing.T) {
+		t.Parallel()
+		one := startServers(t, 1)
+		torturetest.Run(t, "nats://"+one.members[0].address+"?sync=always", ttl, 0, func(ctx context.Context) {
+			for ctx.Err() == nil {
+				clock.Sleep(ctx, 2*time.Second)
+				one.members[0].process.Kill()
+				clock.Sleep(ctx, time.Second)
+				one.start(0)
+			}
+		})
+	})
 	t.Run("three servers", func(t *testing.T) {
 		t.Parallel()
 		nodes := startCluster(t)

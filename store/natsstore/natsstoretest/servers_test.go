@@ -85,8 +85,8 @@ func stop(s *server.Server) {
 	s.WaitForShutdown()
 }
 
-// cluster is three servers that keep the same streams, each a process. The routes between them go
-// through proxies.
+// cluster is servers that keep the same streams, each a process. The routes between them go through
+// proxies.
 type cluster struct {
 	t       *testing.T
 	members []*member
@@ -104,11 +104,13 @@ type member struct {
 
 // startCluster starts three servers that sync every write, except those for which late says that
 // they do so later.
-func startCluster(t *testing.T, late ...int) *cluster {
+func startCluster(t *testing.T, late ...int) *cluster { return startServers(t, 3, late...) }
+
+func startServers(t *testing.T, n int, late ...int) *cluster {
 	t.Helper()
 	c := &cluster{t: t}
-	ports := freePorts(t, 9)
-	for i := range 3 {
+	ports := freePorts(t, 3*n)
+	for i := range n {
 		m := &member{
 			name: fmt.Sprintf("n%d", i), address: fmt.Sprintf("127.0.0.1:%d", ports[3*i]), monitor: fmt.Sprintf("http://127.0.0.1:%d", ports[3*i+1]),
 			config: t.TempDir() + "/nats.conf", log: t.TempDir() + "/log",
@@ -123,9 +125,10 @@ func startCluster(t *testing.T, late ...int) *cluster {
 		if slices.Contains(late, i) {
 			sync = "1s"
 		}
-		// What a server advertises to the others leads nowhere, so that all routes go through the proxies.
-		config := fmt.Sprintf("server_name: %s\nlog_file: %q\nlisten: %q\nhttp: %q\njetstream { store_dir: %q, sync_interval: %s }\n", m.name, m.log, m.address, m.monitor[len("http://"):], t.TempDir(), sync) +
-			fmt.Sprintf("cluster { name: c, listen: \"127.0.0.1:%d\", advertise: \"127.0.0.1:1\", routes: [%s] }\n", ports[3*i+2], strings.Join(routes, ", "))
+		config := fmt.Sprintf("server_name: %s\nlog_file: %q\nlisten: %q\nhttp: %q\njetstream { store_dir: %q, sync_interval: %s }\n", m.name, m.log, m.address, m.monitor[len("http://"):], t.TempDir(), sync)
+		if n > 1 { // What a server advertises to the others leads nowhere, so that all routes go through the proxies.
+			config += fmt.Sprintf("cluster { name: c, listen: \"127.0.0.1:%d\", advertise: \"127.0.0.1:1\", routes: [%s] }\n", ports[3*i+2], strings.Join(routes, ", "))
+		}
 		if err := os.WriteFile(m.config, []byte(config), 0o600); err != nil {
 			t.Fatal(err)
 		}
