@@ -84,6 +84,10 @@ test race: export LEASEHOLD_MYSQLD ?= $(shell scripts/ensure-mysql.sh --find)
 # The emulator of Azure that "make azure" has installed, in the same way.
 test race: export LEASEHOLD_AZURITE ?= $(shell scripts/ensure-azurite.sh --find)
 
+# The command, built once for all tests that run it without the race detector. Each checkout
+# has its own.
+test: export LEASEHOLD_BUILT = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/leasehold-test/command-$(shell pwd | cksum | cut -d' ' -f1)/leasehold
+
 quick: redis ## run the tests of the inner loop in under a minute
 	$(GO) test -skip '^($(QUICKSKIP))$$' $(QUICK)
 	$(GO) test -run '^($(QUICKREDIS))$$' ./store/redisstore
@@ -93,6 +97,8 @@ test: redis databases languages prometheus chromium ## run all tests with the ra
 	@test -n "$$LEASEHOLD_MYSQLD" || echo 'The tests run on MariaDB, and not on MySQL itself, which was not asked for: "make mysql" installs it.'
 	@command -v terraform >/dev/null || command -v tofu >/dev/null || echo 'The tests send the requests of Terraform, and do not run it, since neither terraform nor tofu is installed.'
 	@test -n "$$LEASEHOLD_AZURITE" || echo 'The tests of Azure Blob Storage are skipped, since its emulator was not asked for: "make azure" installs it.'
+	@mkdir -p "$$(dirname "$$LEASEHOLD_BUILT")"
+	$(GO) build -o "$$LEASEHOLD_BUILT" ./cmd/leasehold
 ifeq ($(PKG),work)
 	@# The explorers, the simulator and the tests that compare with the rule, which compute in
 	@# one goroutine, take three to six times as long with the race detector, so they run

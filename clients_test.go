@@ -3,17 +3,18 @@ package leasehold_test
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/built"
 )
 
 // The clients for Python and Node pass their tests against servers of this repository, which
 // the tests start, kill, and start again.
 func TestThinClients(t *testing.T) {
 	t.Parallel() // it mostly waits
-	leasehold := filepath.Join(t.TempDir(), "leasehold")
-	if out, err := exec.Command("go", "build", "-o", leasehold, "./cmd/leasehold").CombinedOutput(); err != nil {
-		t.Fatalf("go build ./cmd/leasehold: %v\n%s", err, out)
+	leasehold, err := built.Command(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		dir     string

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/built"
 	"github.com/leasehold-dev/leasehold/internal/testenv/port"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/zktest"
@@ -75,10 +76,11 @@ func TestDocumentedCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "leasehold"), "./cmd/leasehold").CombinedOutput(); err != nil {
-		t.Fatalf("go build ./cmd/leasehold: %v\n%s", err, out)
+	leasehold, err := built.Command(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
+	bin := filepath.Dir(leasehold)
 	toRun := 0
 	for _, page := range append(pages, more...) {
 		text, err := os.ReadFile(page)

@@ -50,14 +50,14 @@ var project = rules{
 		{"internal/proof/induct/cmd/prove", "docs/pictures"},
 		{"internal/proof/induct"},
 		{"internal/testenv/child", "internal/testenv/door", "internal/callback", "internal/keypair", "internal/testenv/eventually", "internal/testenv/mutant", "internal/testenv/port", "internal/testenv/sameseed", "internal/testenv/torturetest", "internal/testenv/transcript", "internal/nodemark", "store/redisstore/internal/resp"},
-		{"internal/excerpt", "internal/gate"},
+		{"internal/excerpt", "internal/gate", "internal/testenv/built"},
 	},
 
 	// Test equipment: only test files, and other test equipment, import it.
 	equipment: []string{
 		"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/explore/cmd/explore", "internal/proof/mutants",
 		"internal/proof/differential", "internal/proof/induct/cmd/prove", "internal/proof/queues",
-		"store/storetest", "internal/testenv/adaptertest", "internal/testenv/browser", "internal/testenv/contest", "internal/testenv/door", "internal/testenv/eventually", "internal/testenv/idle", "internal/testenv/objectstest", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/torturetest", "internal/testenv/virtual", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest", "store/s3store/s3storetest", "store/gcsstore/gcsstoretest", "store/azblobstore/azblobstoretest", "internal/testenv/mutant",
+		"store/storetest", "internal/testenv/adaptertest", "internal/testenv/browser", "internal/testenv/built", "internal/testenv/contest", "internal/testenv/door", "internal/testenv/eventually", "internal/testenv/idle", "internal/testenv/objectstest", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/torturetest", "internal/testenv/virtual", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest", "store/s3store/s3storetest", "store/gcsstore/gcsstoretest", "store/azblobstore/azblobstoretest", "internal/testenv/mutant",
 	},
 
 	// The packages of ours that a package may import, if not all packages below it.

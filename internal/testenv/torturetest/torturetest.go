@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/built"
 )
 
 // A test is short unless these flags say otherwise:
@@ -29,9 +31,9 @@ var (
 func Run(t *testing.T, url string, ttl, idle time.Duration, disturb func(ctx context.Context), env ...string) {
 	t.Helper()
 	dir := t.TempDir()
-	command := filepath.Join(dir, "leasehold")
-	if out, err := exec.Command("go", "build", "-o", command, "github.com/leasehold-dev/leasehold/cmd/leasehold").CombinedOutput(); err != nil {
-		t.Fatalf("building the command: %v\n%s", err, out)
+	command, err := built.Command(dir)
+	if err != nil {
+		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), *length+5*time.Minute)
 	defer cancel()
@@ -47,7 +49,7 @@ func Run(t *testing.T, url string, ttl, idle time.Duration, disturb func(ctx con
 			disturb(disturbed)
 		}
 	}()
-	err := c.Run()
+	err = c.Run()
 	calm()
 	<-over
 	var v struct {
