@@ -161,10 +161,7 @@ func (r Request) Lease(name string, ttl time.Duration) (store.Lease, error) {
 		return store.Lease{}, err
 	}
 	l := store.Lease{Name: name, Owner: r.Owner, Attempt: r.Attempt, Kind: kind, Weight: weight, TTL: ttl}
-	var ok bool
-	if l.Slots, ok = rule.Slots(r.Slots).Numbers(); !ok {
-		return l, fmt.Errorf("%w: slots %q: they have to be those of the grant", store.ErrInvalid, r.Slots)
-	}
+	l.Slots, _ = rule.Slots(r.Slots).Numbers() // a store that needs them refuses others
 	if r.TTL != nil {
 		l.TTL = time.Duration(*r.TTL)
 	}

@@ -94,9 +94,8 @@ func (s *engine) grant(ctx context.Context, op string, l store.Lease) (store.Gra
 		return store.Grant{}, err
 	}
 	s.refuse(l, q.Call, c.others())
-	grant := g.Store(l)
-	grant.Lease.Repeated = g.Repeated || len(c.ambiguous) > 0
-	return grant, nil
+	g.Repeated = g.Repeated || len(c.ambiguous) > 0
+	return g.Store(l), nil
 }
 
 // Renew implements driver.Engine. It sends one request, whatever the number of leases.
