@@ -164,7 +164,8 @@ func ofStore(st *store.Store) func() func(string) error {
 }
 
 // BenchmarkServe measures acquire and release with 64 goroutines: of a store used directly, and of
-// the same store behind "leasehold serve"; of a server that does nothing, which is what HTTP
+// the same store behind "leasehold serve", with goroutines that share a store and so requests, or
+// that have one each ("apart"); of a server that does nothing, which is what HTTP
 // itself costs; and of dflockd in its own protocol, if DFLOCKD names the program. Run it with
 // -benchtime 2s -count 5, and compare medians. On a machine that is busy otherwise, compare the
 // processor time of all processes, cpu-us/op.
@@ -179,6 +180,12 @@ func BenchmarkServe(b *testing.B) {
 	b.Run("redis/http", func(b *testing.B) {
 		pairs(b, ofStore(overHTTP(b, serves(b, binary, "redis://"+redis+"?node_timeout=5s"))))
 	})
+	for name, url := range map[string]string{"memory": "memory:", "redis": "redis://" + redis + "?node_timeout=5s"} {
+		b.Run(name+"/apart", func(b *testing.B) {
+			address := serves(b, binary, url)
+			pairs(b, func() func(string) error { return ofStore(overHTTP(b, address))() })
+		})
+	}
 	b.Run("floor/http", func(b *testing.B) {
 		address := launch(b, func(address string) *exec.Cmd {
 			cmd := exec.Command(os.Args[0])
