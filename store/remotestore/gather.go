@@ -3,6 +3,7 @@ package remotestore
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -162,9 +163,14 @@ func (s *engine) sendBatch(asks []*ask) error {
 		return nil
 	}
 	defer got.body.Close()
-	lines := bufio.NewReader(got.body)
+	lines := bufio.NewScanner(got.body)
+	lines.Buffer(nil, maxAnswer)
 	for range asks {
-		line, err := lines.ReadSlice('\n')
+		var err error
+		if !lines.Scan() {
+			err = cmp.Or(lines.Err(), io.ErrUnexpectedEOF)
+		}
+		line := lines.Bytes()
 		var r httpapi.Reply
 		if err == nil && !r.ReadPlain(line) {
 			err = json.Unmarshal(line, &r)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -228,5 +229,37 @@ func TestGathering(t *testing.T) {
 	const calls = 64 * 20 * 2
 	if n := sent.batches.Load(); n == 0 || n > calls/4 || sent.alone.Load() > before {
 		t.Errorf("%d batches, and %d requests of one call, for %d calls", n, sent.alone.Load()-before, calls)
+	}
+}
+
+// An answer may be long, since it has what the holder says of itself. It is no fault of the
+// connection.
+func TestGatheringOfLongAnswers(t *testing.T) {
+	slow := &stalls{Engine: memstore.New(nil).Engine()}
+	st := store.New(slow)
+	t.Cleanup(func() { st.Close() })
+	url, _ := start(t, serve.Options{Store: st})
+	sent := &counting{Transport: http.Transport{MaxIdleConnsPerHost: 64}}
+	over := remote(t, url, sent)
+	meta := store.Holder{Host: "h", Purpose: strings.Repeat("long ", 800)}.Encode()
+	if _, err := over.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "taken", Owner: store.NewOwner(), Meta: meta, TTL: time.Minute}}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var stalled sync.WaitGroup
+	defer stalled.Wait()
+	defer stop()
+	for i := range 4 {
+		stalled.Go(func() {
+			over.Acquire(ctx, store.AcquireRequest{Lease: store.Lease{Name: fmt.Sprintf("stall%d", i), Owner: store.NewOwner(), TTL: time.Minute}})
+		})
+	}
+	eventually.True(t, "calls are not answered", func() bool { return slow.under.Load() == 4 })
+	_, err := over.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "taken", Owner: store.NewOwner(), TTL: time.Minute}})
+	if busy, ok := errors.AsType[*store.BusyError](err); !ok || len(busy.Holder.Purpose) != 4000 {
+		t.Errorf("%v, want that another owner holds the lock", err)
+	}
+	if n := sent.batches.Load(); n != 1 {
+		t.Errorf("%d batches, want 1", n)
 	}
 }
