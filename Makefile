@@ -65,7 +65,7 @@ CONTRACT = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|Test
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard screens terminals peers fuzz cross explore sim prove mutants torture versions package rehearse tag release redis databases mysql azure doors languages prometheus chromium z3
+.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard screens terminals peers fuzz cross explore sim prove mutants torture versions package rehearse tag release redis databases mysql azure kubernetes doors languages prometheus chromium z3
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,6 +88,9 @@ test race: export LEASEHOLD_AZURITE ?= $(shell scripts/ensure-azurite.sh --find)
 # has its own.
 test: export LEASEHOLD_BUILT = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/leasehold-test/command-$(shell pwd | cksum | cut -d' ' -f1)/leasehold
 
+# The API server that "make kubernetes" has built, in the same way.
+test race: export LEASEHOLD_KUBE_APISERVER ?= $(shell scripts/ensure-kube-apiserver.sh --find)
+
 quick: redis ## run the tests of the inner loop in under a minute
 	$(GO) test -skip '^($(QUICKSKIP))$$' $(QUICK)
 	$(GO) test -run '^($(QUICKREDIS))$$' ./store/redisstore
@@ -97,6 +100,7 @@ test: redis databases languages prometheus chromium ## run all tests with the ra
 	@test -n "$$LEASEHOLD_MYSQLD" || echo 'The tests run on MariaDB, and not on MySQL itself, which was not asked for: "make mysql" installs it.'
 	@command -v terraform >/dev/null || command -v tofu >/dev/null || echo 'The tests send the requests of Terraform, and do not run it, since neither terraform nor tofu is installed.'
 	@test -n "$$LEASEHOLD_AZURITE" || echo 'The tests of Azure Blob Storage are skipped, since its emulator was not asked for: "make azure" installs it.'
+	@test -n "$$LEASEHOLD_KUBE_APISERVER" || echo 'The tests of Kubernetes run on an imitation of its API server, which was not asked for: "make kubernetes" builds it.'
 	@mkdir -p "$$(dirname "$$LEASEHOLD_BUILT")"
 	$(GO) build -o "$$LEASEHOLD_BUILT" ./cmd/leasehold
 ifeq ($(PKG),work)
@@ -151,6 +155,10 @@ azure: databases ## install an emulator of Azure Blob Storage for this user, and
 doors: databases languages ## install lock clients of Redis for Node, Java and PHP, and have them take turns over the Redis door
 	@LEASEHOLD_DOOR_CLIENTS=$${LEASEHOLD_DOOR_CLIENTS:-$$(scripts/ensure-door-clients.sh)} && export LEASEHOLD_DOOR_CLIENTS && test -n "$$LEASEHOLD_DOOR_CLIENTS" && set -x && \
 		cd bench && $(GO) test -count=1 -vet=off -timeout $(TIMEOUT) -v -run '^TestTheDoorIsKilled$$' ./beside
+
+kubernetes: databases ## build the API server of Kubernetes for this user, and run the tests on it
+	@LEASEHOLD_KUBE_APISERVER=$${LEASEHOLD_KUBE_APISERVER:-$$(scripts/ensure-kube-apiserver.sh)} && export LEASEHOLD_KUBE_APISERVER && test -n "$$LEASEHOLD_KUBE_APISERVER" && set -x && \
+		$(GO) test -vet=off -timeout $(TIMEOUT) -parallel $(PARALLEL) ./store/kubernetesstore/kubernetesstoretest
 
 lint: ## check formatting, prose, go vet, staticcheck, workflows, known vulnerabilities
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \

@@ -39,10 +39,11 @@
 //   - store/s3store: a bucket of S3
 //   - store/gcsstore: a bucket of Google Cloud Storage
 //   - store/azblobstore: a container of Azure Blob Storage
+//   - store/kubernetesstore: the Lease objects of Kubernetes
 //
 // Package store/recordstore makes a store of any other engine that has compare-and-set.
-// [store.Open] opens stores by URL. Those for files, etcd, ZooKeeper, NATS, S3, Cloud Storage and
-// Azure are modules of their own. Inspect and List of [store.Store] show locks without taking them.
+// [store.Open] opens stores by URL. Those for files, etcd, ZooKeeper, NATS, S3, Cloud Storage,
+// Azure and Kubernetes are modules of their own. Inspect and List of [store.Store] show locks without taking them.
 //
 // # Functions that you supply
 //

@@ -29,8 +29,8 @@ type OpenOptions struct {
 //	memory:
 //
 // The scheme selects the kind of store. The packages azblobstore, memstore, etcdstore, filestore,
-// gcsstore, natsstore, redisstore, remotestore, s3store, sqlstore and zkstore describe their URLs, and register the schemes
-// when a program imports them, if only for that:
+// gcsstore, kubernetesstore, natsstore, redisstore, remotestore, s3store, sqlstore and zkstore describe their URLs, and
+// register the schemes when a program imports them, if only for that:
 //
 //	import _ "github.com/leasehold-dev/leasehold/store/redisstore"
 //
@@ -108,6 +108,7 @@ var packages = map[string]string{
 	"gs":             "gcsstore",
 	"http":           "remotestore",
 	"https":          "remotestore",
+	"kubernetes":     "kubernetesstore",
 	"mariadb":        "sqlstore",
 	"memory":         "memstore",
 	"mysql":          "sqlstore",

@@ -25,7 +25,7 @@ var project = rules{
 		{"internal/renewer"},
 		{"internal/leasefsm", "internal/waitq"},
 		{"store/redisstore/redisadmin"},
-		{"store/memstore", "store/redisstore", "store/filestore", "store/natsstore", "store/s3store", "store/gcsstore", "store/azblobstore", "store/sqlstore", "store/etcdstore", "store/zkstore", "store/remotestore"},
+		{"store/memstore", "store/redisstore", "store/filestore", "store/natsstore", "store/s3store", "store/gcsstore", "store/azblobstore", "store/kubernetesstore", "store/sqlstore", "store/etcdstore", "store/zkstore", "store/remotestore"},
 		{"internal/objects"},
 		{"store/recordstore"},
 		{"store/redisstore/internal/operator", "store/zkstore/internal/session"},
@@ -45,7 +45,7 @@ var project = rules{
 		{"internal/clock"},
 		{"fence"},
 		{"internal/testenv/etcdtest", "internal/testenv/zktest"},
-		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest", "store/s3store/s3storetest", "store/gcsstore/gcsstoretest", "store/azblobstore/azblobstoretest"},
+		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest", "store/s3store/s3storetest", "store/gcsstore/gcsstoretest", "store/azblobstore/azblobstoretest", "store/kubernetesstore/kubernetesstoretest"},
 		{"internal/testenv/browser", "internal/testenv/localredis", "internal/testenv/simredis"},
 		{"internal/proof/induct/cmd/prove", "docs/pictures"},
 		{"internal/proof/induct"},
@@ -57,7 +57,7 @@ var project = rules{
 	equipment: []string{
 		"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/explore/cmd/explore", "internal/proof/mutants",
 		"internal/proof/differential", "internal/proof/induct/cmd/prove", "internal/proof/queues",
-		"store/storetest", "internal/testenv/adaptertest", "internal/testenv/browser", "internal/testenv/built", "internal/testenv/contest", "internal/testenv/door", "internal/testenv/eventually", "internal/testenv/idle", "internal/testenv/objectstest", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/torturetest", "internal/testenv/virtual", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest", "store/s3store/s3storetest", "store/gcsstore/gcsstoretest", "store/azblobstore/azblobstoretest", "internal/testenv/mutant",
+		"store/storetest", "internal/testenv/adaptertest", "internal/testenv/browser", "internal/testenv/built", "internal/testenv/contest", "internal/testenv/door", "internal/testenv/eventually", "internal/testenv/idle", "internal/testenv/objectstest", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/torturetest", "internal/testenv/virtual", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest", "store/s3store/s3storetest", "store/gcsstore/gcsstoretest", "store/azblobstore/azblobstoretest", "store/kubernetesstore/kubernetesstoretest", "internal/testenv/mutant",
 	},
 
 	// The packages of ours that a package may import, if not all packages below it.
@@ -75,7 +75,7 @@ var project = rules{
 		"internal/tally":                     {".", "store", "store/redisstore"},
 		"adapters/synclocker":                {".", "store", "internal/held"},
 		"internal/held":                      {"."},
-		"cmd/leasehold/internal/doctor":      {"store", "store/redisstore/redisadmin", "store/filestore", "store/natsstore", "store/s3store", "store/gcsstore", "store/azblobstore", "store/sqlstore", "store/etcdstore", "store/zkstore", "internal/validity"},
+		"cmd/leasehold/internal/doctor":      {"store", "store/redisstore/redisadmin", "store/filestore", "store/natsstore", "store/s3store", "store/gcsstore", "store/azblobstore", "store/kubernetesstore", "store/sqlstore", "store/etcdstore", "store/zkstore", "internal/validity"},
 		"cmd/leasehold/internal/lab/history": {"store", "internal/proof/induct", "internal/clock", "fence"},
 		"internal/leasefsm":                  {"internal/validity", "internal/clock"},
 		"internal/renewer":                   {"internal/leasefsm", "internal/clock"},
@@ -88,7 +88,7 @@ var project = rules{
 		"store/zkstore/internal/session":     {"internal/clock"},
 		"store/redisstore/internal/conn":     {"store/redisstore/internal/config", "store/redisstore/internal/resp", "internal/clock"}, // no scripts, no locks
 		"store/redisstore/internal/resp":     {"internal/excerpt"},
-		"internal/shown":                     {"store", "internal/rule", "internal/clock"},
+		"internal/shown":                     {"store", "internal/rule", "internal/clock", "fence"},
 		"internal/quorum/driver":             {"store", "internal/quorum", "internal/rule", "internal/nodeclock", "internal/clock", "fence"},
 		"store/driver":                       {"store"},
 		"store":                              {"fence", "internal/excerpt", "internal/gate"},
@@ -122,6 +122,7 @@ var project = rules{
 		"store/etcdstore":                      {"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc"},
 		"store/filestore":                      {"golang.org/x/sys"},
 		"store/gcsstore":                       {"golang.org/x/oauth2"},
+		"store/kubernetesstore":                {"k8s.io/apimachinery", "k8s.io/client-go"},
 		"store/natsstore":                      {"github.com/nats-io/nats.go"},
 		"store/s3store":                        {"github.com/aws/aws-sdk-go-v2", "github.com/aws/aws-sdk-go-v2/config", "github.com/aws/aws-sdk-go-v2/service/s3", "github.com/aws/smithy-go"},
 		"store/zkstore":                        {"github.com/go-zookeeper/zk"},

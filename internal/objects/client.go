@@ -23,6 +23,9 @@ type Client struct {
 	Timeout time.Duration
 	// Say completes a failure by the body of the answer.
 	Say func(f *Failure, body []byte)
+	// Untrusted returns what to say about a server whose certificate is not trusted. Nil means to name
+	// it in SSL_CERT_FILE.
+	Untrusted func(err error) error
 	// Slow reports whether an answer asks for fewer requests of any kind.
 	Slow func(status int) bool
 	pace Pacer
@@ -62,6 +65,9 @@ func (c *Client) Do(ctx context.Context, method, to string, header http.Header, 
 			err = u.Err
 		}
 		if untrusted := (*tls.CertificateVerificationError)(nil); errors.As(err, &untrusted) {
+			if c.Untrusted != nil {
+				return nil, nil, c.Untrusted(err)
+			}
 			err = recordstore.Refusal("%w: trust its certificate in the file that SSL_CERT_FILE names", err)
 		}
 		return nil, nil, err

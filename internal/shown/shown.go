@@ -3,6 +3,7 @@
 package shown
 
 import (
+	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
@@ -19,7 +20,7 @@ func State(name string, r rule.Record, now clock.Instant) store.State {
 		Name:      name,
 		Held:      true,
 		Holder:    holder(h),
-		Token:     h.Token,
+		Token:     token(h),
 		ExpiresIn: h.Expiry.Sub(now),
 		HeldFor:   h.HeldFor(now),
 	}
@@ -29,7 +30,7 @@ func State(name string, r rule.Record, now clock.Instant) store.State {
 	st.Kind = store.Kind(r.Spec)
 	for _, h := range r.Holds {
 		st.Holders = append(st.Holders, store.Holding{
-			Holder: holder(h), Token: h.Token, ExpiresIn: h.Expiry.Sub(now), HeldFor: h.HeldFor(now), Weight: h.Weight, Slot: h.Slot,
+			Holder: holder(h), Token: token(h), ExpiresIn: h.Expiry.Sub(now), HeldFor: h.HeldFor(now), Weight: h.Weight, Slot: h.Slot,
 		})
 	}
 	return st
@@ -37,8 +38,26 @@ func State(name string, r rule.Record, now clock.Instant) store.State {
 
 // holder describes the holder of a lease.
 func holder(h rule.Hold) store.Holder {
-	d := store.DecodeHolder(h.Owner, h.Meta)
+	d := Holder(h.Owner, h.Meta)
 	d.Broken = h.Broken
+	return d
+}
+
+// token returns the token of a lease. Another kind of client has none.
+func token(h rule.Hold) fence.Token {
+	if h.Meta == Foreign {
+		return 0
+	}
+	return h.Token
+}
+
+// Foreign is the Meta of a lease of another kind of client.
+const Foreign = "\x00foreign"
+
+// Holder describes the owner of a lease or a place.
+func Holder(owner, meta string) store.Holder {
+	d := store.DecodeHolder(owner, meta)
+	d.Foreign = meta == Foreign
 	return d
 }
 

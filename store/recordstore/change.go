@@ -49,10 +49,18 @@ func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) e
 
 // BreakLease implements driver.Engine.
 func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
+	other := false // the lease is that of another kind of client
 	ans, err := s.change(ctx, "break the lease of", r.Name, func(t *txn) (rule.Record, rule.Answer) {
+		if other = t.snap.other != ""; other {
+			return t.rec, rule.Answer{Verdict: rule.NotHeld}
+		}
 		return rule.BreakLease(t.rec, rule.Break{Owner: r.Owner, Token: r.Token, Now: r.Now, Note: r.Note(), Keep: store.KeepBroken}, t.now)
 	})
-	if err == nil && ans.Verdict != rule.Done {
+	switch {
+	case err != nil:
+	case other:
+		err = store.UnbreakableError(r.Name)
+	case ans.Verdict != rule.Done:
 		err = fmt.Errorf("break the lease of %q: %w", r.Name, store.ErrNotHeld)
 	}
 	return ans.ExpiresIn, err

@@ -66,6 +66,23 @@ type Item struct {
 	// A driver that never deletes a record leaves it zero. Another one can return, for example,
 	// the number of all writes that the engine has seen. It is at most MaxFloor.
 	Floor uint64
+	// Order, if it is not zero, rises with each version of a record. It is needed with Other.
+	Order uint64
+	// Other, if it is not nil, is what clients that know nothing of the record have made of the lock
+	// since Value was written: the leases in Value are over. Value is nil and Floor is set if
+	// no record was written yet.
+	Other *Other
+}
+
+// Other is a lease of a client that uses what the engine has for locks itself, such as an object
+// that names a leader, and knows nothing of records. It excludes all others.
+type Other struct {
+	// Owner is what that client calls itself. If it is empty, there is no such lease.
+	Owner string
+	// TTL is how long the lease lasts after Beat has changed, by the clock of a client that sees it.
+	TTL time.Duration
+	// Beat is another number after each renewal.
+	Beat uint64
 }
 
 // MaxFloor is the largest Item.Floor.
@@ -116,6 +133,14 @@ type Dater interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
+// Keyer is a Driver that chooses the keys of records itself.
+type Keyer interface {
+	Driver
+	// Key returns the key of the record of a lock, in place of the function Key. Two names never
+	// have the same one. It does not block.
+	Key(name string) string
+}
+
 // ChangeWriter is a Driver that wants to know more of a write than Driver.Write says.
 type ChangeWriter interface {
 	Driver
@@ -130,6 +155,13 @@ type Change struct {
 	// Holder is the owner of the lease of a mutex, Several if the lock is in use as another
 	// kind, and empty if there is no lease or it is broken. A lease whose TTL is over counts.
 	Holder string
+	// Other says that the lease of Item.Other goes on as it was. The other fields describe it.
+	Other bool
+	// TTL is that of the lease, or of the longest one, also if it is broken. It is zero if there is
+	// none.
+	TTL time.Duration
+	// Renewed says that this write makes or renews a lease.
+	Renewed bool
 }
 
 // Several is the Change.Holder of a lock that is no mutex. No owner has this value.

@@ -37,7 +37,7 @@ func (s *engine) List(ctx context.Context, prefix string) ([]store.State, error)
 			return nil
 		}
 		w, err := decode(it.Value)
-		if err == nil && Key(w.name) != key {
+		if err == nil && s.key(w.name) != key {
 			err = errRecord
 		}
 		if err != nil {

@@ -221,7 +221,7 @@ func (g *register) send(ctx context.Context, w *write) (version string, err erro
 	if !informed {
 		return g.s.driver.Write(ctx, g.key, w.body, w.old.version, g.s.deletable(w.next))
 	}
-	return d.WriteChange(ctx, g.key, w.body, w.old.version, Change{Idle: g.s.deletable(w.next), Holder: w.next.holder()})
+	return d.WriteChange(ctx, g.key, w.body, w.old.version, w.next.change(w.old, g.s.deletable(w.next)))
 }
 
 // pause gets contenders out of step. Those on one machine try again at once: by the time that one
@@ -298,7 +298,7 @@ func (g *register) see(it Item, known *snapshot) (*snapshot, error) {
 		return nil, err
 	}
 	switch last := g.last; {
-	case last == nil || snap.number > last.number:
+	case last == nil || snap.number > last.number || snap.number == last.number && snap.order > last.order:
 		g.setLocked(snap)
 	case snap.version == last.version: // it may be dated now
 		snap.acknowledged = last.acknowledged

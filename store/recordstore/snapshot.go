@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/internal/shown"
 )
 
 // snapshot is one version of a record, with its expiries on this client's clock. It does not
@@ -21,6 +22,8 @@ type snapshot struct {
 	rec     rule.Record
 	lives   map[string]life // of the entries of rec
 	strange bool            // an entry was new to this client
+	order   uint64          // Item.Order
+	other   string          // the owner of the lease of Item.Other, or ""
 	// acknowledged means that this client wrote it, and had the answer.
 	acknowledged bool
 }
@@ -73,22 +76,53 @@ func (s *snapshot) holder() string {
 	return s.rec.Holds[0].Owner
 }
 
+// change returns what the version does to the lock that it replaces a version of.
+func (s *snapshot) change(old *snapshot, idle bool) Change {
+	c := Change{Idle: idle, Holder: s.holder(), Other: s.other != ""}
+	for _, h := range s.rec.Holds {
+		l := s.lives["o"+h.Owner]
+		before, known := old.life("o" + h.Owner)
+		c.TTL, c.Renewed = max(c.TTL, l.ttl), c.Renewed || !known || before.id != l.id
+	}
+	return c
+}
+
+// give replaces the leases of the record by that of another kind of client, if it has one. It takes
+// all of the lock.
+func (w *wire) give(o *Other) {
+	w.beats = slices.Clone(w.beats[len(w.rec.Holds):])
+	w.rec.Holds, w.rec.Was = nil, 0
+	if o.Owner == "" || o.TTL <= 0 {
+		return
+	}
+	if len(w.rec.Queue) == 0 {
+		w.rec.Spec = rule.Mutex
+	}
+	w.rec.Token = max(w.rec.Token, 1)
+	w.rec.Holds = []rule.Hold{{Owner: o.Owner, Meta: shown.Foreign, Weight: w.rec.Spec.Limit, Count: 1, Token: w.rec.Token, Expiry: clock.Instant(o.TTL)}}
+	w.beats = slices.Insert(w.beats, 0, beat{id: o.Beat})
+}
+
 // read returns the snapshot of an item. before is an earlier or later version that this client
 // knows, or nil, and at a reading of the clock from after the item was received.
 func read(name string, it Item, before *snapshot, at clock.Instant) (*snapshot, error) {
-	s := &snapshot{version: it.Version, number: it.Floor, absent: it.Value == nil}
-	if it.Value == nil {
-		if it.Floor > MaxFloor {
-			return nil, fmt.Errorf("the record of lock %q begins with number %d: the driver's Floor can be %d at most", name, it.Floor, uint64(MaxFloor))
+	s := &snapshot{version: it.Version, absent: it.Value == nil, order: it.Order}
+	w := &wire{name: name, number: it.Floor}
+	if it.Value != nil {
+		var err error
+		if w, err = decode(it.Value); err != nil {
+			return nil, fmt.Errorf("the record of lock %q cannot be read: %w", name, err)
 		}
-		return s, nil
+		if w.name != name {
+			return nil, fmt.Errorf("the record of lock %q is that of %q", name, w.name)
+		}
+	} else if it.Floor > MaxFloor {
+		return nil, fmt.Errorf("the record of lock %q begins with number %d: the driver's Floor can be %d at most", name, it.Floor, uint64(MaxFloor))
 	}
-	w, err := decode(it.Value)
-	if err != nil {
-		return nil, fmt.Errorf("the record of lock %q cannot be read: %w", name, err)
-	}
-	if w.name != name {
-		return nil, fmt.Errorf("the record of lock %q is that of %q", name, w.name)
+	if it.Other != nil {
+		if w.give(it.Other); len(w.rec.Holds) > 0 {
+			s.other = it.Other.Owner
+		}
 	}
 	s.number, s.rec, s.writes = w.number, w.rec, w.writes
 	s.lives = make(map[string]life, len(w.beats))
@@ -168,6 +202,9 @@ func (s *snapshot) replace(name string, rec rule.Record, touched map[string]bool
 		*expiry = clock.Instant(l.ttl)
 		next.lives[key] = l
 	})
+	if l, ok := next.lives["o"+s.other]; ok && l.id == s.lives["o"+s.other].id {
+		next.other = s.other // its lease goes on
+	}
 	for i, h := range w.rec.Holds {
 		w.rec.Holds[i].Granted = clock.Instant(max(0, now.Sub(h.Granted)))
 	}
@@ -202,6 +239,8 @@ func (s *snapshot) fateOf(w *write) fate {
 	case slices.Contains(s.writes, id):
 		return applied
 	case !s.absent && s.number > w.old.number && s.number-w.old.number <= uint64(len(s.writes)):
+		return dead
+	case !s.absent && s.number == w.old.number && s.order > w.old.order: // another kind of client has replaced it
 		return dead
 	}
 	return forgotten

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/internal/shown"
 	"github.com/leasehold-dev/leasehold/internal/unclaimed"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -86,6 +87,14 @@ func Key(name string) string {
 // step and, if the engine does not date its records, up to a TTL until a dead holder is seen.
 const maxRegisters = 8192
 
+// key returns the key of a lock's record.
+func (s *engine) key(name string) string {
+	if d, ok := s.driver.(Keyer); ok {
+		return d.Key(name)
+	}
+	return Key(name)
+}
+
 // register returns the register of a lock.
 func (s *engine) register(name string) *register {
 	s.mu.Lock()
@@ -101,7 +110,7 @@ func (s *engine) register(name string) *register {
 				delete(s.registers, n)
 			}
 		}
-		g = &register{s: s, name: name, key: Key(name), waiters: map[string]*waiter{}}
+		g = &register{s: s, name: name, key: s.key(name), waiters: map[string]*waiter{}}
 		s.registers[name] = g
 	}
 	return g
@@ -132,7 +141,7 @@ func (s *engine) limited(err error) error { return fmt.Errorf("%w %v: %w", errLi
 
 // refusal returns the error for a verdict that is neither Granted nor Done.
 func refusal(request string, r store.Lease, ans rule.Answer) error {
-	holder := store.DecodeHolder(ans.Blocker.Owner, ans.Blocker.Meta)
+	holder := shown.Holder(ans.Blocker.Owner, ans.Blocker.Meta)
 	holder.Waiting = ans.Blocker.Waiting
 	switch inUse := store.Kind(ans.Spec); {
 	case ans.Verdict == rule.Busy:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/internal/shown"
 	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -275,7 +276,7 @@ func (w *waiter) report(position int, in rule.Blocker, expiresIn time.Duration) 
 		return
 	}
 	w.position, w.holder = position, in.Owner
-	holder := store.DecodeHolder(in.Owner, in.Meta)
+	holder := shown.Holder(in.Owner, in.Meta)
 	holder.Waiting = in.Waiting
 	w.tell(&store.BusyError{Name: w.r.Name, Holder: holder, ExpiresIn: expiresIn, Position: position})
 }

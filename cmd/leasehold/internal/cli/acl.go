@@ -53,12 +53,15 @@ nobody has locked since it was started.
 For a store at etcd://, acl prints commands for etcdctl instead, which make a role and
 a user; --prefix and --for mean the same. For one at zookeeper://, or with --zookeeper
 NODE, it prints commands for zkCli.sh: only that user may then change the locks below
-the node, and only --reader may look at them. acl never connects to a store.
+the node, and only --reader may look at them. For one at kubernetes://, it prints a Role
+and its binding to the service account --user; --for means the same. acl never connects
+to a store.
 
 The rule goes to standard output, a reminder to standard error (not with -q).`,
 		Example: `  leasehold acl --user locker --prefix jobs/
   leasehold acl --user viewer --for ls
-  leasehold acl --store etcd://a,b,c --prefix jobs/`,
+  leasehold acl --store etcd://a,b,c --prefix jobs/
+  leasehold acl --store kubernetes://jobs --user locker | kubectl apply -f -`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage(c, "it takes no arguments")
@@ -89,6 +92,8 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
 				return zookeeperStoreACL(p, c, url, rule.User, readers)
 			case etcdScheme.names[0]:
 				return etcdACL(p, c, url, rule.User, rule.Prefix, rule.Uses)
+			case kubernetesScheme.names[0]:
+				return kubernetesACL(p, c, url, rule.User, rule.Uses)
 			case postgresqlScheme.names[0], mysqlScheme.names[0]:
 				return fmt.Errorf("rights in a database are given by \"leasehold schema --grant ROLE\": see \"leasehold schema --help\"")
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store/kubernetesstore"
 )
 
 // redisCLI makes redis-cli read one line, as an operator would type it.
@@ -66,6 +67,24 @@ func TestACLVariants(t *testing.T) {
 		if quiet := strings.Contains(args, "-q"); quiet != (p.err.String() == "") {
 			t.Errorf("%s: stderr %q, want nothing with -q, else something", args, p.err.String())
 		}
+	}
+}
+
+// The rights for Kubernetes are those that the store says, by what they are for.
+func TestACLOfKubernetes(t *testing.T) {
+	s := newSite(t, storeVar+"=kubernetes://jobs")
+	for args, use := range map[string]kubernetesstore.Use{
+		"acl --user app":            kubernetesstore.ToLock,
+		"acl --user app --for show": kubernetesstore.ToShow,
+		"acl --user app --for ls":   kubernetesstore.ToList,
+	} {
+		want, err := kubernetesstore.Rights("jobs", "app", use)
+		if p := s.run(0, strings.Fields(args)...); err != nil || p.out.String() != want {
+			t.Errorf("%s: %s\nwant %s, %v", args, p.out.String(), want, err)
+		}
+	}
+	for _, args := range []string{"acl --for bootstrap", "acl --prefix x", "acl --user A"} {
+		s.run(codeTrouble, strings.Fields(args)...)
 	}
 }
 

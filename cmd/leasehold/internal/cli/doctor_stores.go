@@ -24,6 +24,7 @@ var examiners = map[string]func(ctx context.Context, url string, o doctorFlags) 
 	"s3":             examineS3,
 	"gs":             examineGCS,
 	"azblob":         examineAzure,
+	"kubernetes":     examineKubernetes,
 	"https":          examineRemote,
 	"memory":         func(context.Context, string, doctorFlags) ([]doctor.Finding, error) { return doctor.Memory(), nil },
 }

@@ -15,7 +15,7 @@ import (
 
 // schemes are all kinds of stores. To add one to the command, add it here, and
 // import its package.
-var schemes = []scheme{fileScheme, redisScheme, sentinelScheme, clusterScheme, postgresqlScheme, mysqlScheme, etcdScheme, zookeeperScheme, natsScheme, s3Scheme, gcsScheme, azureScheme, remoteScheme, memoryScheme}
+var schemes = []scheme{fileScheme, redisScheme, sentinelScheme, clusterScheme, postgresqlScheme, mysqlScheme, etcdScheme, zookeeperScheme, natsScheme, s3Scheme, gcsScheme, azureScheme, kubernetesScheme, remoteScheme, memoryScheme}
 
 // storesHelp is the topic of stores.
 func storesHelp() string {

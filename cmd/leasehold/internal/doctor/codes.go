@@ -121,6 +121,11 @@ const (
 	AzureUnusable Code = "azure-unusable"
 	AzureOther    Code = "azure-other-server"
 	AzureSlow     Code = "azure-slow"
+
+	KubernetesUnusable   Code = "kubernetes-unusable"
+	KubernetesRights     Code = "kubernetes-rights"
+	KubernetesUnverified Code = "kubernetes-unverified"
+	KubernetesSlow       Code = "kubernetes-slow"
 )
 
 // The codes about ZooKeeper.
@@ -227,6 +232,10 @@ var advice = map[Code]string{
 	AzureUnusable:           "Fix what is reported. docs/azure.md has the rights that an identity needs.",
 	AzureOther:              "Use it for tests alone, or check the tokens where the data lives.",
 	AzureSlow:               "Use an account that is nearer, or a longer TTL.",
+	KubernetesUnusable:      "Fix what is reported. docs/kubernetes.md has the rights that an account needs.",
+	KubernetesRights:        "Give the account the Role that \"leasehold acl --store kubernetes://NAMESPACE\" prints.",
+	KubernetesUnverified:    "Name the server as https://HOST, and the authority that has signed its certificate, in the kubeconfig.",
+	KubernetesSlow:          "Give the API server more room, or use a longer TTL.",
 	ZooKeeperTooOld:         "Upgrade the servers, one after the other.",
 	ZooKeeperMembersUnnamed: "Name all voting members in the URL.",
 	ZooKeeperUnusable:       "Fix what is reported. If rights are missing, \"leasehold acl --zookeeper NODE\" prints the ACL.",
@@ -258,9 +267,9 @@ var codes = []Code{
 	NoQuorum, NodeUnreachable, NodeSilent, LoginRefused, NodeLoading, SameServer, Replica, Sentinel, Cluster, NoCluster, SlotsUnserved,
 	ServerTooOld, Eviction, MemoryFull, RightMissing, KeyForbidden, ScriptFails, TTLOverMaximum, RoundTripOver,
 	LockWithoutTTL, LockOfWrongType, RedissonLock,
-	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable, DatabaseUnusable, EtcdUnusable, EtcdNoLeader, EtcdAlarm, NATSUnusable, NATSSyncWrong, S3Unusable, S3Racy, GCSUnusable, AzureUnusable, ZooKeeperUnusable, ZooKeeperTooOld, ZooKeeperTick,
+	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable, DatabaseUnusable, EtcdUnusable, EtcdNoLeader, EtcdAlarm, NATSUnusable, NATSSyncWrong, S3Unusable, S3Racy, GCSUnusable, AzureUnusable, KubernetesUnusable, KubernetesRights, ZooKeeperUnusable, ZooKeeperTooOld, ZooKeeperTick,
 	SentinelsDisagree, FsyncNotAlways, Quarantined, RestartedRecently, Replicated, SentinelSilent, SameHost, EvenNodes, MemoryLow, PersistenceFailing,
-	TTLTooShort, RoundTripNear, WaitersPoll, ReplacementUnseen, DatabaseNotDurable, DatabasePooled, EtcdNotSafe, EtcdMemberDown, EtcdMembersUnnamed, EtcdLearner, EtcdSlow, EtcdUncompacted, EtcdRestored, NATSNotSynced, NATSReplicaBehind, NATSSlow, S3NotDurable, S3Slow, GCSOther, GCSSlow, AzureOther, AzureSlow, ZooKeeperOpen, ZooKeeperSlow, ZooKeeperFewMembers, ZooKeeperMembersUnnamed, ClocksDiffer, ClockHere,
+	TTLTooShort, RoundTripNear, WaitersPoll, ReplacementUnseen, DatabaseNotDurable, DatabasePooled, EtcdNotSafe, EtcdMemberDown, EtcdMembersUnnamed, EtcdLearner, EtcdSlow, EtcdUncompacted, EtcdRestored, NATSNotSynced, NATSReplicaBehind, NATSSlow, S3NotDurable, S3Slow, GCSOther, GCSSlow, AzureOther, AzureSlow, KubernetesUnverified, KubernetesSlow, ZooKeeperOpen, ZooKeeperSlow, ZooKeeperFewMembers, ZooKeeperMembersUnnamed, ClocksDiffer, ClockHere,
 	PersistenceNone, PersistenceSnapshot, PersistenceEverySec, PersistenceUnknown,
 	ForeignCounter, CounterWithoutTTL, TombstoneWithoutTTL, FileDiskLow,
 	ListsReplaced, RestartUnseen, ForeignLock, InfoForbidden, ConfigForbidden, KeysNotSeen, KeysPartlySeen,

@@ -51,6 +51,11 @@ func TestEveryCodeIsReached(t *testing.T) {
 			reached[f.Code] = true
 		}
 	}
+	for _, c := range kubernetesCases {
+		for _, f := range Kubernetes(c.e, 10*time.Second) {
+			reached[f.Code] = true
+		}
+	}
 	for _, c := range azureCases {
 		for _, f := range Azure(c.e, 10*time.Second) {
 			reached[f.Code] = true

@@ -1,0 +1,213 @@
+package kubernetesstore
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/leasehold-dev/leasehold/internal/objects"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/recordstore"
+)
+
+// driver keeps records in Lease objects of one namespace.
+type driver struct {
+	o      Options
+	client objects.Client
+	server string // URL
+	node   string // names the server and the namespace in errors
+}
+
+var (
+	_ recordstore.Watcher      = (*driver)(nil)
+	_ recordstore.Keyer        = (*driver)(nil)
+	_ recordstore.ChangeWriter = (*driver)(nil)
+)
+
+// Describe implements recordstore.Driver.
+func (d *driver) Describe() store.Caps {
+	return store.Caps{Engine: "kubernetes", Reach: "network", Clock: "each client's own, from when it sees a lease", Class: store.CrashSafe}
+}
+
+// Key implements recordstore.Keyer.
+func (d *driver) Key(name string) string { return keyOf(name) }
+
+// leases returns the URL of the objects, or of one if name is not empty.
+func (d *driver) leases(name string, query url.Values) string {
+	path := d.server + "/apis/coordination.k8s.io/v1/namespaces/" + d.o.Namespace + "/leases"
+	if name != "" {
+		path += "/" + name
+	}
+	return path + "?" + query.Encode()
+}
+
+// do makes a request, and decodes the answer into a T. If the server does not accept the credentials,
+// it makes the request again once, since they may just have been replaced.
+func do[T any](ctx context.Context, d *driver, method, to, content string, body any) (*T, *http.Response, error) {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return nil, nil, err
+		}
+	}
+	for try := 0; ; try++ {
+		answer, res, err := d.client.Do(ctx, method, to, http.Header{"Content-Type": {content}, "Accept": {"application/json"}}, text)
+		if f := (*objects.Failure)(nil); try == 0 && errors.As(err, &f) && f.Res.StatusCode == http.StatusUnauthorized {
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		v := new(T)
+		return v, res, json.Unmarshal(answer, v)
+	}
+}
+
+const jsonType = "application/json"
+
+// say completes f by what the server says.
+func say(f *objects.Failure, body []byte) {
+	var said struct{ Reason, Message string }
+	if json.Unmarshal(body, &said) == nil && said.Message != "" {
+		f.Code, f.Text = said.Reason, said.Message
+	}
+}
+
+// slow reports whether the server asks for fewer requests.
+func slow(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+}
+
+// explain returns err as recordstore understands it.
+func explain(err error) error {
+	return objects.Explain(err, func(f *objects.Failure) bool { return f.Res.StatusCode == http.StatusConflict })
+}
+
+// missing reports whether a server says that something does not exist.
+func missing(err error) bool {
+	f := (*objects.Failure)(nil)
+	return errors.As(err, &f) && f.Res.StatusCode == http.StatusNotFound
+}
+
+// list is a page of objects.
+type list struct {
+	Metadata struct{ ResourceVersion, Continue string }
+	Items    []object
+}
+
+// Read implements recordstore.Driver. Without a resourceVersion in the request, etcd answers, and
+// not a cache.
+func (d *driver) Read(ctx context.Context, key string) (recordstore.Item, error) {
+	o, res, err := do[object](ctx, d, http.MethodGet, d.leases(key, nil), jsonType, nil)
+	if missing(err) {
+		it := recordstore.Item{Version: version{}.String()}
+		if it.Floor, err = d.floor(ctx, key); err == nil {
+			it.Order = it.Floor
+		}
+		return it, err
+	}
+	if err != nil {
+		return recordstore.Item{}, explain(err)
+	}
+	it, err := o.item()
+	o.date(&it, res, d.o.Skew)
+	return it, err
+}
+
+// floor returns the revision of etcd, which has risen with every write of a record.
+func (d *driver) floor(ctx context.Context, key string) (uint64, error) {
+	l, _, err := do[list](ctx, d, http.MethodGet, d.leases("", url.Values{"fieldSelector": {"metadata.name=" + key}}), jsonType, nil)
+	if err != nil {
+		return 0, explain(err)
+	}
+	return revision(l.Metadata.ResourceVersion)
+}
+
+// Write implements recordstore.Driver.
+func (d *driver) Write(ctx context.Context, key string, value []byte, version string, idle bool) (string, error) {
+	return d.WriteChange(ctx, key, value, version, recordstore.Change{Idle: idle})
+}
+
+// WriteChange implements recordstore.ChangeWriter. A patch leaves alone what others have put into the
+// object, and never makes one.
+func (d *driver) WriteChange(ctx context.Context, key string, value []byte, version string, c recordstore.Change) (string, error) {
+	v, err := parseVersion(version)
+	if err != nil {
+		return "", err
+	}
+	o := &object{Metadata: metadata{
+		ResourceVersion: v.resource,
+		Labels:          map[string]string{recordKey: recordForm},
+		Annotations:     map[string]string{recordKey: base64.StdEncoding.EncodeToString(value)},
+	}}
+	o.holdBy(c, v)
+	query := url.Values{"fieldManager": {manager}}
+	if v.resource == "" {
+		o.APIVersion, o.Kind, o.Metadata.Name = "coordination.k8s.io/v1", "Lease", key
+		o, _, err = do[object](ctx, d, http.MethodPost, d.leases("", query), jsonType, o)
+	} else if o, _, err = do[object](ctx, d, http.MethodPatch, d.leases(key, query), "application/merge-patch+json", o); missing(err) {
+		return "", fmt.Errorf("%w: %w", recordstore.ErrConflict, err) // the object was deleted, so no write of that version takes effect
+	}
+	if err != nil {
+		return "", explain(err)
+	}
+	if o.Metadata.ResourceVersion == "" {
+		return "", errors.New("the server sends no resourceVersion of an object that it has written")
+	}
+	return o.version().String(), nil
+}
+
+// pageSize is how many objects a request lists at most, so that the answer is not too long even if all have
+// a thousand waiters.
+const pageSize = "50"
+
+// List implements recordstore.Driver.
+func (d *driver) List(ctx context.Context, each func(string, recordstore.Item) error) error {
+	query := url.Values{"labelSelector": {recordKey}, "limit": {pageSize}}
+	seen := map[string]bool{probeKey: true}
+	for {
+		var res *http.Response
+		page, err := objects.Again(ctx, func(ctx context.Context) (l *list, err error) {
+			l, res, err = do[list](ctx, d, http.MethodGet, d.leases("", query), jsonType, nil)
+			return l, explain(err)
+		})
+		if f := (*objects.Failure)(nil); errors.As(err, &f) && f.Res.StatusCode == http.StatusGone && query.Has("continue") {
+			query.Del("continue") // etcd has forgotten that revision, so the list begins anew
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, o := range page.Items {
+			if seen[o.Metadata.Name] {
+				continue
+			}
+			seen[o.Metadata.Name] = true
+			it, err := o.item()
+			if err != nil {
+				return err
+			}
+			o.date(&it, res, d.o.Skew)
+			if err := each(o.Metadata.Name, it); err != nil {
+				return err
+			}
+		}
+		if page.Metadata.Continue == "" {
+			return nil
+		}
+		query.Set("continue", page.Metadata.Continue)
+	}
+}
+
+// Close implements recordstore.Driver.
+func (d *driver) Close() error {
+	utilnet.CloseIdleConnectionsFor(d.client.HTTP.Transport)
+	return nil
+}

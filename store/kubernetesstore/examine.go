@@ -1,0 +1,101 @@
+package kubernetesstore
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/objects"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Examination is what Examine found.
+type Examination struct {
+	// Node names the server and the namespace.
+	Node string
+	// Version is that of the server, or empty if it does not say.
+	Version string
+	// Class is what a lock can require.
+	Class store.Class
+	// Missing has the verbs that the credentials may not use on Lease objects, but need to.
+	Missing []string
+	// Unverified reports that the client does not check whom it talks to: there is no TLS, or the
+	// certificate of the server is not verified.
+	Unverified bool
+	// Took is how long a lock and its release took.
+	Took time.Duration
+	// Unusable is why no lock could be acquired there, or nil.
+	Unusable error
+}
+
+// Examine asks for the rights, tries whether the server refuses writes of an old
+// resourceVersion, and acquires and releases a lock with a name that nobody uses. It changes no lock
+// that others use. It blocks for a few times Options.Timeout at most. The error is about the
+// options; what is wrong with the server is in the result.
+func Examine(ctx context.Context, namespace string, o *Options) (Examination, error) {
+	c, err := o.checked(namespace)
+	if err != nil {
+		return Examination{}, err
+	}
+	e := Examination{Node: "namespace " + namespace}
+	config, err := c.config()
+	if err != nil {
+		e.Unusable = err
+		return e, nil
+	}
+	c.Config = config
+	e.Unverified = config.Insecure || !strings.HasPrefix(config.Host, "https:")
+	e.Took, e.Unusable = objects.Examine(ctx, c.Timeout, func(ctx context.Context) (*driver, error) {
+		d, err := connect(c)
+		if err != nil {
+			return nil, err
+		}
+		e.Node, e.Class = d.node, d.Describe().Class
+		return d, d.ask(ctx, &e)
+	}, func(ctx context.Context, d *driver) error { return d.conflicts(ctx) })
+	return e, ctx.Err()
+}
+
+// ask finds out the version of the server and the rights.
+func (d *driver) ask(ctx context.Context, e *Examination) error {
+	if v, _, err := do[struct{ GitVersion string }](ctx, d, http.MethodGet, d.server+"/version", jsonType, nil); err == nil {
+		e.Version = v.GitVersion
+	}
+	type review struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Spec       struct {
+			ResourceAttributes map[string]string `json:"resourceAttributes"`
+		} `json:"spec"`
+		Status struct {
+			Allowed bool `json:"allowed"`
+		} `json:"status"`
+	}
+	for _, verb := range verbs[ToLock] {
+		ask := review{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"}
+		ask.Spec.ResourceAttributes = map[string]string{"group": "coordination.k8s.io", "resource": "leases", "namespace": d.o.Namespace, "verb": verb}
+		told, err := objects.Again(ctx, func(ctx context.Context) (*review, error) {
+			told, _, err := do[review](ctx, d, http.MethodPost, d.server+"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", jsonType, ask)
+			return told, explain(err)
+		})
+		if err != nil {
+			return err
+		}
+		if !told.Status.Allowed {
+			e.Missing = append(e.Missing, verb)
+		}
+	}
+	return nil
+}
+
+// conflicts returns an error unless the server refuses to make an object that exists, and to replace a
+// version that does not.
+func (d *driver) conflicts(ctx context.Context) error {
+	return objects.Conditions{
+		Node: d.node, IfAbsent: "that an object exists", IfSame: "resourceVersion", Absent: version{}.String(), Other: version{resource: "1"}.String(), // no Lease has this revision
+		Write: func(ctx context.Context, version string) (string, error) {
+			return d.Write(ctx, probeKey, []byte(time.Now().String()), version, false)
+		},
+	}.Try(ctx)
+}

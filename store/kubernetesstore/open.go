@@ -1,0 +1,124 @@
+package kubernetesstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/leasehold-dev/leasehold/internal/objects"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/recordstore"
+)
+
+// Options configure a store. The zero value and nil are good defaults.
+type Options struct {
+	// Namespace is set by Open.
+	Namespace string
+	// Kubeconfig is a file with servers and credentials. Empty means those that KUBECONFIG names, or
+	// ~/.kube/config, or, if there are none, the service account of the pod.
+	Kubeconfig string
+	// Context is one of the kubeconfig. Empty means its current one.
+	Context string
+	// Config is used in place of a kubeconfig if it is not nil. Its limits of requests do not count.
+	Config *rest.Config
+	// Skew lets clients use the dates of the API servers, and is how far apart their clocks, or
+	// that of one which was set, can be. A client that finds the lock of a dead holder then
+	// waits for the rest of its TTL and Skew at most, and not for a whole TTL. Zero means
+	// that no date is used.
+	Skew time.Duration
+	// Timeout bounds each step. A request is made again after a quarter of it. Zero means 10 s.
+	Timeout time.Duration
+	// Logger is told of trouble that no caller learns of. Nil means none.
+	Logger *slog.Logger
+}
+
+// poll is how often a waiter looks whose API server does not push, and look how often if it does.
+const (
+	poll = time.Second
+	look = 10 * time.Second
+)
+
+var namespaceForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+// checked returns o with its defaults.
+func (o *Options) checked(namespace string) (Options, error) {
+	c := Options{}
+	if o != nil {
+		c = *o
+	}
+	c.Namespace, c.Timeout = namespace, cmp.Or(c.Timeout, 10*time.Second)
+	switch {
+	case len(namespace) > 63 || !namespaceForm.MatchString(namespace):
+		return c, fmt.Errorf("%w: %q is no name of a namespace", store.ErrInvalid, store.Excerpt(namespace))
+	case c.Skew < 0 || c.Timeout < 0:
+		return c, fmt.Errorf("%w: skew and timeout cannot be negative", store.ErrInvalid)
+	}
+	return c, nil
+}
+
+// Open makes a client of the API server, and tries whether it can look at locks in the
+// namespace. It blocks for Options.Timeout at most. o may be nil. The store is safe for
+// concurrent use.
+func Open(ctx context.Context, namespace string, o *Options) (*store.Store, error) {
+	c, err := o.checked(namespace)
+	if err != nil {
+		return nil, err
+	}
+	return objects.Open(ctx, "kubernetes", "namespace "+namespace, recordstore.Options{Timeout: c.Timeout, Poll: poll, Look: look, Logger: c.Logger}, func(context.Context) (*driver, error) { return connect(c) })
+}
+
+// config returns the server and the credentials.
+func (o *Options) config() (*rest.Config, error) {
+	if o.Config != nil {
+		return rest.CopyConfig(o.Config), nil
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.Kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context}).ClientConfig()
+	if err != nil {
+		return nil, recordstore.Refusal("there is no API server to ask: name a file with one in KUBECONFIG, or run in a pod with a service account: %w", err)
+	}
+	return config, nil
+}
+
+// connect makes a driver. It has not asked the server for anything yet.
+func connect(o Options) (*driver, error) {
+	config, err := o.config()
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = cmp.Or(config.UserAgent, manager)
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, recordstore.Refusal("%w", err)
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, recordstore.Refusal("%w", err)
+	}
+	return &driver{
+		o: o, server: strings.TrimRight(server.String(), "/"), node: "namespace " + o.Namespace + " at " + server.Host,
+		client: objects.Client{
+			HTTP:    &http.Client{Transport: client.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+			Timeout: o.Timeout / 4, Say: say, Slow: slow, Untrusted: untrusted,
+		},
+	}, nil
+}
+
+func untrusted(err error) error {
+	return recordstore.Refusal("%w: name the authority that has signed it in the kubeconfig", err)
+}
+
+// Probe implements objects.Driver.
+func (d *driver) Probe(ctx context.Context) error {
+	_, err := objects.Again(ctx, func(ctx context.Context) (uint64, error) { return d.floor(ctx, probeKey) })
+	return err
+}
