@@ -44,14 +44,14 @@ func build(t testing.TB) string {
 
 // door is the Redis door of a server of a store, in a process of its own.
 type door struct {
-	t       *testing.T
+	t       testing.TB
 	binary  string
 	store   string
 	address string
 	process *child.Process
 }
 
-func openDoor(t *testing.T, binary, storeURL string) *door {
+func openDoor(t testing.TB, binary, storeURL string) *door {
 	t.Helper()
 	n, err := port.Pick()
 	if err != nil {
