@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve"
+	"github.com/leasehold-dev/leasehold/internal/httpapi"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/memstore"
 	"github.com/leasehold-dev/leasehold/store/storetest"
@@ -216,5 +217,47 @@ func TestBrokenConnection(t *testing.T) {
 				t.Errorf("another client has the lock %v before the holder knows", early)
 			}
 		})
+	}
+}
+
+// cutOff is a store that renews nothing once it is cut off.
+type cutOff struct {
+	store.Engine
+	cut atomic.Bool
+}
+
+func (c *cutOff) Renew(ctx context.Context, leases []store.Lease) []error {
+	if !c.cut.Load() {
+		return c.Engine.Renew(ctx, leases)
+	}
+	errs := make([]error, len(leases))
+	for i := range errs {
+		errs[i] = syscall.ETIMEDOUT
+	}
+	return errs
+}
+
+// A server that could not renew a lease does not end it once it can: its holder may have gone on
+// at another server.
+func TestHoldGoesOnWhileServerIsCutOff(t *testing.T) {
+	engine := memstore.New(nil).Engine()
+	first := &cutOff{Engine: engine}
+	st, other := store.New(first), store.New(engine)
+	t.Cleanup(func() { st.Close() })
+	a, _ := start(t, serve.Options{Store: st})
+	b, _ := start(t, serve.Options{Store: other})
+	old := open(t, a, "/v1/locks/l/hold", m{"ttl_ms": 2000, "keep": true})
+	held := old.next()
+	first.cut.Store(true)
+	on := open(t, b, "/v1/locks/l/hold", m{"ttl_ms": 60_000, "keep": true, "owner": held["owner"]})
+	if e := on.next(); e["event"] != "held" || e["token"] != held["token"] {
+		t.Fatalf("the holder goes on with %v, want %v", e, held)
+	}
+	if e := old.next("held"); e["event"] != "lost" {
+		t.Errorf("a server that cannot renew says %v", e)
+	}
+	old.over()
+	if r := ask(t, "POST", b, "/v1/locks/l/acquire", m{"owner": store.NewOwner()}); r.kind != httpapi.Busy {
+		t.Errorf("another client: %d %s, want busy", r.status, r.text)
 	}
 }

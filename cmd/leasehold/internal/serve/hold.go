@@ -122,7 +122,10 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request, name string) {
 	st.hold(ttlOf(q), held)
 	last := s.stay(ctx, lease, q, held)
 	st.end(r, last)
-	if last == nil && !q.Keep && s.outlast(r, st, lease) || last != nil && last.Event == "lost" {
+	if q.Keep {
+		return // the owner may go on at another server, also if this one could not renew the lease
+	}
+	if last == nil && s.outlast(r, st, lease) || last != nil && last.Event == "lost" {
 		lease.Release(context.WithoutCancel(ctx))
 	}
 }
