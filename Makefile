@@ -37,6 +37,8 @@ BENCH     = .
 BENCHTIME = 1s
 # The packages with benchmarks. Others would only start the servers of their tests.
 BENCHED   = $$(grep -rl --include='*_test.go' --exclude-dir=bench '^func Benchmark' . | xargs -n 1 dirname | sort -u)
+# The packages with files for the checkers' build. The others are the same in it.
+MUTATED   = $$(grep -rlE '^//go:build .*mutants' --include='*.go' . | xargs -n 1 dirname | sort -u)
 FUZZTIME  = 10s
 # Set if the benchmarks only have to run, as in BENCHTIME=10ms: the comparison with
 # other libraries is then short and its figures mean nothing.
@@ -219,7 +221,7 @@ prove: z3 ## prove the protocol for any number of nodes and attempts (OUT=DIR ke
 	@$(GO) run ./internal/proof/induct/cmd/prove $(if $(OUT),-out $(OUT))
 
 mutants: ## remove one mechanism after the other: the checker that is named for it must notice
-	$(GO) vet -tags mutants work
+	$(GO) vet -tags mutants $(MUTATED)
 	$(GO) test -tags mutants -run '^TestMechanismsAreNeeded$$' . ./internal/retain ./internal/waitq ./internal/quorum/driver ./store/recordstore ./store/redisstore
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -tags mutants -c -o "$$dir/mutants" ./internal/proof/mutants && \
 		cd internal/proof/mutants && "$$dir/mutants"
