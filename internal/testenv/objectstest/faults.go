@@ -141,7 +141,7 @@ func (k Kind) Torture(t *testing.T) {
 		srv := k.Start(t, true)
 		torturetest.Run(t, url(srv), ttl, 0, func(ctx context.Context) {
 			for ctx.Err() == nil {
-				clock.Sleep(ctx, 2*time.Second)
+				clock.Sleep(ctx, 2*time.Second+2*srv.took) // long enough for processes to begin
 				srv.Kill()
 				clock.Sleep(ctx, time.Second)
 				srv.start()

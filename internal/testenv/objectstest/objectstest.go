@@ -91,6 +91,7 @@ type Server struct {
 
 	process *child.Process
 	start   func()
+	took    time.Duration // by start
 }
 
 // Inside returns a server that is part of this process.
@@ -111,10 +112,12 @@ func Launch(t testing.TB, command func(address string) *exec.Cmd, ready func(url
 	address := fmt.Sprint("127.0.0.1:", n)
 	s := &Server{Direct: "http://" + address}
 	s.start = func() {
+		began := time.Now()
 		if s.process, err = child.Start(command(address)); err != nil {
 			t.Fatal(err)
 		}
 		eventually.True(t, "the server answers", func() bool { return ready(s.Direct) })
+		s.took = time.Since(began)
 	}
 	s.start()
 	t.Cleanup(s.Kill)
