@@ -64,6 +64,7 @@ func (s *Server) listen(o Listening, flag, address string, protocols ...string) 
 		return nil, errors.New("--client-ca needs --tls-cert, --tls-key and --rights")
 	}
 	lc := net.ListenConfig{Control: endsUnacknowledged, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
+	lc.SetMultipathTCP(false) // on such sockets Linux may not know the option of endsUnacknowledged
 	l, err := lc.Listen(context.Background(), "tcp", address)
 	if err != nil || o.Cert == "" {
 		return l, err
