@@ -348,6 +348,15 @@ func (s *Server) endLease(ctx context.Context, q httpapi.Request, l store.Lease)
 	if q.Refuse {
 		return nil
 	}
+	if q.Call != "" && !q.Undo { // an earlier try, whose client has gone, may be releasing it
+		done, ok := s.tries.begin(ctx, "release "+q.Call, 0, s.clock.Now())
+		if !ok {
+			return ctx.Err()
+		}
+		defer done()
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), s.Patience) // others want the lock
+	defer stop()
 	err := s.Store.Release(ctx, store.ReleaseRequest{Lease: l, Renewed: q.Renewed, Undo: q.Undo})
 	if errors.Is(err, store.ErrNotHeld) {
 		switch {

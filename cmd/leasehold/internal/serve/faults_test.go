@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -260,4 +261,60 @@ func TestHoldGoesOnWhileServerIsCutOff(t *testing.T) {
 	if r := ask(t, "POST", b, "/v1/locks/l/acquire", m{"owner": store.NewOwner()}); r.kind != httpapi.Busy {
 		t.Errorf("another client: %d %s, want busy", r.status, r.text)
 	}
+}
+
+// slowRelease is a store whose answers to releases do not arrive before they may.
+type slowRelease struct {
+	store.Engine
+	done, may chan struct{}
+}
+
+func (s *slowRelease) Release(ctx context.Context, r store.ReleaseRequest) error {
+	if err := s.Engine.Release(ctx, r); err != nil {
+		return err
+	}
+	close(s.done)
+	select {
+	case <-s.may:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A client whose connection broke during a release, and that asks again, learns that it released
+// the lock.
+func TestReleaseIsAskedAgain(t *testing.T) {
+	slow := &slowRelease{Engine: memstore.New(nil).Engine(), done: make(chan struct{}), may: make(chan struct{})}
+	st := store.New(slow)
+	t.Cleanup(func() { st.Close() })
+	s := serve.New(serve.Options{Store: st})
+	came := make(chan context.Context, 3)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		came <- r.Context()
+		s.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	owner := store.NewOwner()
+	ask(t, "POST", srv.URL, "/v1/locks/l/acquire", m{"owner": owner})
+	<-came
+	ctx, stop := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() {
+		if resp, err := http.DefaultClient.Do(request(t, "POST", srv.URL, "/v1/locks/l/release", m{"owner": owner, "call": "c"}).WithContext(ctx)); err == nil {
+			resp.Body.Close()
+			t.Error("the request was answered")
+		}
+	})
+	<-slow.done
+	stop()
+	<-(<-came).Done()
+	group.Go(func() {
+		if r := ask(t, "POST", srv.URL, "/v1/locks/l/release", m{"owner": owner, "call": "c", "again": 1}); r.status != http.StatusNoContent {
+			t.Errorf("asked again: %d %s", r.status, r.text)
+		}
+	})
+	<-came
+	close(slow.may)
+	group.Wait()
 }
