@@ -13,6 +13,7 @@ import (
 type direct struct {
 	raw  syscall.RawConn
 	r, w transfer
+	now  bool // a read does not wait
 }
 
 // transfer is one direction. Its function is created once, to avoid an allocation for
@@ -41,7 +42,7 @@ func newDirect(conn net.Conn) *direct {
 		return nil
 	}
 	d := &direct{raw: raw}
-	d.r.do = func(fd uintptr) bool { return d.r.try(fd, sysRead) != syscall.EAGAIN }
+	d.r.do = func(fd uintptr) bool { return d.r.try(fd, sysRead) != syscall.EAGAIN || d.now }
 	d.w.do = func(fd uintptr) bool { d.w.try(fd, sysWrite); return true }
 	return d
 }
@@ -68,6 +69,17 @@ func (d *direct) Read(b []byte) (int, error) {
 		return 0, io.EOF
 	}
 	return d.r.n, nil
+}
+
+// ReadNow is like Read, but does not wait: ok is false if nothing has been received.
+func (d *direct) ReadNow(b []byte) (n int, ok bool, err error) {
+	d.now = true
+	n, err = d.Read(b)
+	d.now = false
+	if err == syscall.EAGAIN {
+		return 0, false, nil
+	}
+	return n, err == nil, err
 }
 
 // WriteNow writes as much as fits into the socket's buffer. It does not block.

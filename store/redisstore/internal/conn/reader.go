@@ -8,15 +8,28 @@ import (
 
 // reader reads one connection, and hands on replies and pushes. The connection's goroutine
 // runs it, or a caller as inline reader.
-type reader[C any] struct{ p *Pipe[C] }
+type reader[C any] struct {
+	p     *Pipe[C]
+	eager eager
+}
 
 // receive reads from the connection.
 func (r *reader[C]) receive(b []byte) (int, error) {
 	p := r.p
-	if p.Raw != nil {
-		return p.Raw.Read(b)
+	if p.Raw == nil {
+		return p.Conn.Read(b)
 	}
-	return p.Conn.Read(b)
+	if p.peer.owner.Inline() > 0 { // the client has one server
+		p.peer.Mu.Lock()
+		looks := r.eager.looks(p.flight.n)
+		p.peer.Mu.Unlock()
+		if looks {
+			if n, ok, err := r.eager.look(p.Raw, b); ok || err != nil {
+				return n, err
+			}
+		}
+	}
+	return p.Raw.Read(b)
 }
 
 // Read is the source of replies.
