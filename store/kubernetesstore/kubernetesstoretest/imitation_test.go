@@ -23,12 +23,11 @@ import (
 type imitation struct {
 	namespace string
 
-	mu        sync.Mutex
-	changed   chan struct{} // closed and replaced by each write
-	revision  int
-	compacted int // pages and watches from before are Gone
-	objects   map[string]map[string]any
-	events    []event
+	mu       sync.Mutex
+	changed  chan struct{} // closed and replaced by each write
+	revision int
+	objects  map[string]map[string]any
+	events   []event
 }
 
 type event struct {
@@ -179,10 +178,7 @@ func (m *imitation) listLocked(w http.ResponseWriter, r *http.Request, namespace
 	revision, after := m.revision, ""
 	if from := q.Get("continue"); from != "" {
 		first, last, _ := strings.Cut(from, " ")
-		if revision, _ = strconv.Atoi(first); revision < m.compacted {
-			failure(w, http.StatusGone, "Expired")
-			return
-		}
+		revision, _ = strconv.Atoi(first)
 		after = last
 	}
 	limit := len(m.objects)
@@ -206,7 +202,7 @@ func (m *imitation) listLocked(w http.ResponseWriter, r *http.Request, namespace
 	})
 }
 
-// watch sends the object as it is, a bookmark, and then what changes, until it is too old.
+// watch sends the object as it is, a bookmark, and then what changes.
 func (m *imitation) watch(w http.ResponseWriter, r *http.Request, namespace string) {
 	m.mu.Lock()
 	at, changed := m.revision, m.changed
@@ -236,27 +232,14 @@ func (m *imitation) watch(w http.ResponseWriter, r *http.Request, namespace stri
 		}
 		m.mu.Lock()
 		news = nil
-		if changed = m.changed; at < m.compacted {
-			news = []event{{Type: "ERROR", Object: map[string]any{"kind": "Status", "code": http.StatusGone, "reason": "Expired"}}}
-		} else {
-			from, _ := slices.BinarySearchFunc(m.events, at+1, func(e event, n int) int { return cmp.Compare(e.revision, n) })
-			for _, e := range m.events[from:] {
-				if namespace == m.namespace && selects(r, e.Object) {
-					news = append(news, e)
-				}
+		changed = m.changed
+		from, _ := slices.BinarySearchFunc(m.events, at+1, func(e event, n int) int { return cmp.Compare(e.revision, n) })
+		for _, e := range m.events[from:] {
+			if namespace == m.namespace && selects(r, e.Object) {
+				news = append(news, e)
 			}
-			at = m.revision
 		}
+		at = m.revision
 		m.mu.Unlock()
 	}
-}
-
-// compact makes all pages and watches of before expire.
-func (m *imitation) compact() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.revision++
-	m.compacted, m.events = m.revision, nil
-	close(m.changed)
-	m.changed = make(chan struct{})
 }
