@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -90,6 +92,11 @@ func runServe(p *program, c *cobra.Command, o serveFlags) error {
 	}
 	if o.at.RedisClients < 1 {
 		return usage(c, "--redis-clients %d: give how many connections there can be at a time, such as 10000", o.at.RedisClients)
+	}
+	if os.Getenv("GOGC") == "" {
+		// Most memory is that of connections which wait, and stays. Between two collections, a
+		// server of 10,000 takes 360 MB with this, and up to 415 MB without it.
+		debug.SetGCPercent(50)
 	}
 	o.Log = slog.New(slog.NewJSONHandler(p.stderr, nil))
 	if o.rights != "" {
