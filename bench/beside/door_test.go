@@ -359,7 +359,8 @@ func takeTurns(t *testing.T, binary, storeURL string) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var all sync.WaitGroup
-	names := []string{"redsync", "redislock", "rueidislock", "SET NX", "leasehold run"}
+	ours := []string{"redsync", "redislock", "rueidislock", "SET NX", "leasehold run"}
+	names := slices.Clone(ours) // and those of guests
 	join := func(who string, turn func(ctx context.Context)) {
 		all.Go(func() {
 			for ctx.Err() == nil {
@@ -368,32 +369,32 @@ func takeTurns(t *testing.T, binary, storeURL string) {
 			}
 		})
 	}
-	join(names[0], func(ctx context.Context) {
+	join(ours[0], func(ctx context.Context) {
 		m := redsync.New(pool.NewPool(c)).NewMutex(key, redsync.WithExpiry(doorTTL), redsync.WithTries(1), redsync.WithTimeoutFactor(0.2))
 		if asked := time.Now(); m.LockContext(ctx) == nil {
-			r.enter(names[0], asked)
+			r.enter(ours[0], asked)
 			m.Unlock()
 		}
 	})
-	join(names[1], func(ctx context.Context) {
+	join(ours[1], func(ctx context.Context) {
 		asked := time.Now()
 		if l, err := redislock.Obtain(ctx, c, key, doorTTL, nil); err == nil {
-			r.enter(names[1], asked)
+			r.enter(ours[1], asked)
 			l.Release(context.Background())
 		}
 	})
 	locker := d.rueidislock(doorTTL)
-	join(names[2], func(ctx context.Context) {
+	join(ours[2], func(ctx context.Context) {
 		asked := time.Now()
 		if _, release, err := locker.TryWithContext(ctx, "stock"); err == nil {
-			r.enter(names[2], asked)
+			r.enter(ours[2], asked)
 			release()
 		}
 	})
-	join(names[3], func(ctx context.Context) { // all with the same value
+	join(ours[3], func(ctx context.Context) { // all with the same value
 		asked := time.Now()
 		if got, err := c.SetNX(ctx, key, "v", doorTTL).Result(); got && err == nil {
-			r.enter(names[3], asked)
+			r.enter(ours[3], asked)
 			c.Do(context.Background(), "DELIFEQ", key, "v")
 		}
 	})
@@ -410,7 +411,7 @@ func takeTurns(t *testing.T, binary, storeURL string) {
 			}
 		})
 	}
-	join(names[4], func(ctx context.Context) {
+	join(ours[4], func(ctx context.Context) {
 		cmd := exec.Command(d.binary, "run", "--store", d.store, "--ttl", doorTTL.String(), "--barge", key, "--", "sh", "-c",
 			`set -C; : > "$0" && sleep 0.002 && rm "$0" || exit 3`, r.path)
 		out, err := cmd.CombinedOutput()
@@ -419,7 +420,7 @@ func takeTurns(t *testing.T, binary, storeURL string) {
 		if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == 3 {
 			r.wrong = append(r.wrong, fmt.Errorf("leasehold run: %w: %s", err, out))
 		} else if err == nil {
-			r.turns[names[4]]++
+			r.turns[ours[4]]++
 		}
 	})
 
