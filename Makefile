@@ -28,10 +28,10 @@ PARALLEL  = 4
 # The packages that take longest are begun first.
 LONG      = ./store/redisstore ./store/sqlstore/sqlstoretest ./store/etcdstore ./cmd/leasehold/internal/cli ./store/zkstore
 # Tests without the race detector: those that compare scripts, or changed ones, with the rule,
-# and the suites on servers of objects, whose stores start no goroutines beside those of
-# recordstore.
-ALONE     = ^Test(ScriptsChanged|ListsChanged|QueuesChanged|MarkScriptsChanged|SharesChanged|ListsOfSharesChanged|.*OnRedis|.*OnSimulatedRedis|.*OnObjects)$$
-COMPARING = ./store/redisstore ./store/s3store/s3storetest ./store/gcsstore/gcsstoretest ./store/azblobstore/azblobstoretest
+# the suites on servers of objects, whose stores start no goroutines beside those of
+# recordstore, and one that measures memory.
+ALONE     = ^Test(ScriptsChanged|ListsChanged|QueuesChanged|MarkScriptsChanged|SharesChanged|ListsOfSharesChanged|.*OnRedis|.*OnSimulatedRedis|.*OnObjects|ManyIdleConnections)$$
+COMPARING = ./store/redisstore ./cmd/leasehold/internal/serve/redisdoor ./store/s3store/s3storetest ./store/gcsstore/gcsstoretest ./store/azblobstore/azblobstoretest
 COUNT     = 10
 BENCH     = .
 BENCHTIME = 1s
