@@ -12,7 +12,7 @@
 //
 // # Beside leader election
 //
-// The spec of the object says who holds the lock, as client-go's LeaseLock reads and writes it.
+// The spec of the object names the holder of the lock, as client-go's LeaseLock reads and writes it.
 // A candidate with a LeaseLock on the same object excludes the holders here, of whatever kind of
 // lock, and is excluded by them. It has no fencing token and no place in the queue.
 //

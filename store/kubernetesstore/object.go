@@ -64,7 +64,7 @@ const (
 	manager = "leasehold"
 )
 
-// holder returns who holds the lock, according to the spec.
+// holder returns the holder of the lock, according to the spec.
 func (s *spec) holder() string {
 	if s.HolderIdentity == nil {
 		return ""
