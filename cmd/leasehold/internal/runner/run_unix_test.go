@@ -611,7 +611,13 @@ func TestBackgroundIsLeftAloneWhenTheLeaseHolds(t *testing.T) {
 func TestLossAtTheEndOfTheCommandIsALoss(t *testing.T) {
 	j := sh(t, ample, "echo ready; read go; exit 0")
 	j.expect("ready")
-	poll(t, "Run to wait for something to happen", func() bool { return j.lease.asked.Load() >= 2 })
+	// Run asks for the deadline when it starts the command, before it waits, and again once
+	// the command was executed. After that nothing but the end of the command wakes it.
+	poll(t, "Run to wait for the end of the command", func() bool {
+		j.lease.mu.Lock()
+		defer j.lease.mu.Unlock()
+		return j.lease.asked >= 3
+	})
 	// The lease is over by the clock; Done is not closed yet.
 	j.lease.mu.Lock()
 	j.lease.err, j.lease.deadline = errLost, time.Now()
