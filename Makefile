@@ -54,7 +54,7 @@ PLATFORMS = darwin/arm64 windows/amd64 linux/386
 # What "make quick" runs: the packages that decide, which need no server, and of
 # Redis the contract of a store, the wire format, and the scripts against the rule.
 # It leaves out the tests that need more programs than redis-server.
-QUICK      = . ./fence ./guard/... ./store ./store/memstore ./internal/clock ./cmd/leasehold/internal/doctor ./internal/layering \
+QUICK      = . ./docs ./fence ./guard/... ./store ./store/memstore ./internal/clock ./cmd/leasehold/internal/doctor ./internal/layering \
 	./internal/leasefsm ./internal/nodeclock ./internal/nodemark ./internal/quorum ./internal/quorum/driver \
 	./internal/retain ./internal/callback ./internal/rule ./internal/renewer ./internal/validity ./internal/waitq ./internal/excerpt ./store/redisstore/internal/...
 QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|TestHandOff|TestOwnHolder|TestScriptsOnSimulatedRedis

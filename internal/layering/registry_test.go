@@ -7,7 +7,7 @@ var project = rules{
 	// From top to bottom. A package may import packages of lower layers only,
 	// so packages of one layer, such as the stores, do not know each other.
 	layers: [][]string{
-		{"internal/proof/explore/cmd/explore", "internal/proof/mutants"},
+		{"docs", "internal/proof/explore/cmd/explore", "internal/proof/mutants"},
 		{"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/queues"},
 		{"cmd/leasehold"},
 		{"cmd/leasehold/internal/cli"},
@@ -55,7 +55,7 @@ var project = rules{
 
 	// Test equipment: only test files, and other test equipment, import it.
 	equipment: []string{
-		"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/explore/cmd/explore", "internal/proof/mutants",
+		"docs", "internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/explore/cmd/explore", "internal/proof/mutants",
 		"internal/proof/differential", "internal/proof/induct/cmd/prove", "internal/proof/queues",
 		"store/storetest", "internal/testenv/adaptertest", "internal/testenv/browser", "internal/testenv/built", "internal/testenv/contest", "internal/testenv/door", "internal/testenv/eventually", "internal/testenv/idle", "internal/testenv/objectstest", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/torturetest", "internal/testenv/virtual", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest", "store/s3store/s3storetest", "store/gcsstore/gcsstoretest", "store/azblobstore/azblobstoretest", "store/kubernetesstore/kubernetesstoretest", "internal/testenv/mutant",
 	},

@@ -121,16 +121,18 @@ func TestSizing(t *testing.T) {
 	is("bytes of a process that waits, at each Redis server", (info("used_memory")-serverBefore)/waiters)
 	heapBefore, stacksBefore := memory()
 	const crowd = 2000
+	var waiting sync.WaitGroup
 	for range crowd {
+		waiting.Add(1)
+		said, told := sync.OnceFunc(waiting.Done), o
+		told.OnWait = func(error) { said() }
 		wg.Go(func() {
-			if _, err := c.Mutex("contended").With(o).Acquire(ctx); err == nil {
+			if _, err := c.Mutex("contended").With(told).Acquire(ctx); err == nil {
 				t.Error("the lock has two holders")
 			}
 		})
 	}
-	for c.Waiting() < crowd {
-		time.Sleep(10 * time.Millisecond)
-	}
+	waiting.Wait()
 	if heap, stacks := memory(); !raced {
 		is("bytes of one more goroutine that waits, in its process", (heap-heapBefore+stacks-stacksBefore)/crowd)
 	}

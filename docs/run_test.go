@@ -1,4 +1,4 @@
-package leasehold_test
+package docs_test
 
 import (
 	"os"
