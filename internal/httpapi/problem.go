@@ -65,6 +65,7 @@ const (
 	NoQuorum     = "no-quorum"
 	Failed       = "store-failed"
 	Late         = "too-late"
+	Internal     = "server-failed"
 	Closing      = "leaving"
 	Unauthorized = "unauthorized"
 	Forbidden    = "forbidden"
@@ -92,6 +93,7 @@ var about = map[string]struct {
 	NoQuorum:     {"Too few servers of the store answer", http.StatusServiceUnavailable, "try again; if it lasts, ask \"leasehold doctor\" about the store"},
 	Failed:       {"The store failed", http.StatusBadGateway, "try again with the same owner; if it lasts, ask \"leasehold doctor\" about the store"},
 	Late:         {"The answer of the store came too late to be of use", http.StatusServiceUnavailable, "try again, with a longer ttl_ms if the store is slow"},
+	Internal:     {"The server has a bug", http.StatusInternalServerError, "ask again with the same owner, and report the stack in the log of the server"},
 	Closing:      {"The server is about to end", http.StatusServiceUnavailable, "send the request to another server of the same store"},
 	Unauthorized: {"The client is not known", http.StatusUnauthorized, "send a token (Authorization: Bearer TOKEN) or a client certificate that the rights of the server name"},
 	Forbidden:    {"The client may not do that", http.StatusForbidden, "have the operator of the server add the right for this name"},

@@ -6,8 +6,11 @@
 //
 // Several servers of the same store can be given: https://a.example.com,b.example.com. Requests
 // go to one of them, and to the next while it does not answer. Leases live in the store behind
-// them, so they outlive each server, and each server goes on with the leases of the others. A
-// holder learns of a lease that somebody broke at its next renewal.
+// them, so they outlive each server, and each server goes on with the leases of the others.
+//
+// A holder learns of a lease that somebody broke at its next renewal, a third of the TTL later at
+// most. Servers tell of breaks earlier only to clients that may look at locks, and to do so they
+// look at all locks once a second.
 //
 // # URLs
 //

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/rights"
@@ -50,7 +51,7 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 			if i > 0 && !s.counts(r) { // the first was counted with the request
 				reply.Problem = httpapi.New(httpapi.TooMany, "too many requests in a second")
 			} else {
-				reply.Grant, reply.Problem = s.one(r, a)
+				reply.Grant, reply.Problem = s.oneOrBug(r, a)
 			}
 			replies <- reply
 		}()
@@ -77,6 +78,19 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 func (s *Server) counts(r *http.Request) bool {
 	c := rights.Of(r.Context())
 	return s.limits.request(who(c, addressOf(r)), c.Limits.RequestsPerSecond, time.Now())
+}
+
+// oneOrBug is one, and answers a call that panics. A panic in a goroutine of its own would end the
+// server.
+func (s *Server) oneOrBug(r *http.Request, a httpapi.Ask) (g *httpapi.Grant, p *httpapi.Problem) {
+	defer func() {
+		if bug := recover(); bug != nil {
+			s.Log.Error("a call of a batch panicked: please report this as a bug", "panic", bug, "stack", string(debug.Stack()))
+			g, p = nil, httpapi.New(httpapi.Internal, fmt.Sprint("the server panicked: ", bug))
+			p.Ambiguous = true
+		}
+	}()
+	return s.one(r, a)
 }
 
 // one does one call of a batch.

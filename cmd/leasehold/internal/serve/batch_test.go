@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -172,6 +173,35 @@ func (s *stalls) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 		return store.Grant{}, ctx.Err()
 	}
 	return s.Engine.Acquire(ctx, r)
+}
+
+// panics is a store that panics about some locks.
+type panics struct{ store.Engine }
+
+func (s panics) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+	if r.Name == "bug" {
+		panic("a bug of the store")
+	}
+	return s.Engine.Acquire(ctx, r)
+}
+
+// A call that panics is answered with a problem, and logged with its stack. The other calls of the
+// batch are answered as always.
+func TestBatchOutlivesPanics(t *testing.T) {
+	st := store.New(panics{memstore.New(nil).Engine()})
+	t.Cleanup(func() { st.Close() })
+	log := &logged{}
+	url, _ := start(t, serve.Options{Store: st, Log: slog.New(slog.NewJSONHandler(log, nil))})
+	kinds, _ := batch(t, url, []m{
+		{"do": "acquire", "name": "bug", "owner": store.NewOwner()},
+		{"do": "acquire", "name": "fine", "owner": store.NewOwner()},
+	})
+	if kinds[0] != httpapi.Internal || kinds[1] != "" {
+		t.Errorf("%q, want a problem and a grant", kinds)
+	}
+	if text := log.String(); !strings.Contains(text, "a bug of the store") || !strings.Contains(text, "panics.Acquire") {
+		t.Errorf("the log has neither the panic nor its stack: %s", text)
+	}
 }
 
 // counting counts the requests that it sends.

@@ -65,7 +65,7 @@ func TestServersOfOneStore(t *testing.T) {
 		testServersOfOneStore(t, "etcd://"+c.Endpoints()[0])
 	})
 	t.Run("ZooKeeper", func(t *testing.T) {
-		s, err := zktest.Launch(zktest.Options{Settings: []string{"maxSessionTimeout=40000", "maxClientCnxns=0"}})
+		s, err := zktest.Launch(zktest.Options{Settings: []string{"maxSessionTimeout=10800000", "maxClientCnxns=0"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,6 +146,11 @@ func testServersOfOneStore(t *testing.T, storeURL string) {
 	for i, h := range kept {
 		leases[i] = h.next()
 	}
+	hours := 200 // a lock of Terraform, for two hours
+	if strings.HasPrefix(storeURL, "redis") {
+		hours = 422
+	}
+	sends(t, hours, "LOCK", a+"/terraform/hours", infoWith("one"))
 	first.Leave()
 	for i, h := range kept {
 		if e := h.next("held"); e["event"] != "leaving" || e["owner"] != leases[i]["owner"] {
@@ -165,5 +170,10 @@ func testServersOfOneStore(t *testing.T, storeURL string) {
 		if e := on.next("held"); e["event"] != "lost" {
 			t.Errorf("after the release: %v", e)
 		}
+	}
+	if hours == 200 {
+		sends(t, 423, "LOCK", b+"/terraform/hours", infoWith("two"))
+		sends(t, 200, "UNLOCK", b+"/terraform/hours", infoWith("one"))
+		sends(t, 200, "LOCK", b+"/terraform/hours", infoWith("two"))
 	}
 }

@@ -14,16 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-const (
-	// heartbeat is how often a client of Events hears from the server, and slow how long it may
-	// take to read that.
-	heartbeat = 15 * time.Second
-	slow      = 10 * time.Second
-	// silent is how long the store may give no answer before the server is not ready.
-	silent = 12 * time.Second
-	// mostStreams bounds the clients of Events.
-	mostStreams = 1024
-)
+// silent is how long the store may give no answer before the server is not ready.
+const silent = 12 * time.Second
 
 // eventJSON is an event as clients are told it. It is a stable interface.
 type eventJSON struct {
@@ -71,27 +63,12 @@ func (o *Observer) ServeEvents(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "events can only be read", http.StatusMethodNotAllowed)
 		return
 	}
-	select {
-	case o.streams <- struct{}{}:
-		defer func() { <-o.streams }()
-	default:
-		w.Header().Set("Retry-After", "30")
-		http.Error(w, "too many clients follow the events", http.StatusServiceUnavailable)
+	send, done, ok := o.streams.Open(w)
+	if !ok {
 		return
 	}
+	defer done()
 	client, prefix := rights.Of(r.Context()), r.URL.Query().Get("prefix")
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // nginx would keep it back
-	c := http.NewResponseController(w)
-	send := func(text string) error {
-		c.SetWriteDeadline(time.Now().Add(slow)) // not every ResponseWriter has deadlines
-		if _, err := w.Write([]byte(text)); err != nil {
-			return err
-		}
-		return c.Flush()
-	}
 	v := o.View(r.Context())
 	last, ok := o.lastEvent(r.Header.Get("Last-Event-ID"))
 	if !ok {
@@ -120,7 +97,7 @@ func (o *Observer) ServeEvents(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		text = ""
-		next, err := o.nextWithin(r, v.ID)
+		next, err := o.NextWithin(r, v.ID)
 		switch {
 		case err == nil:
 			v = next

@@ -3,7 +3,6 @@ package observe
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strconv"
 	"sync"
 	"time"
@@ -41,7 +40,7 @@ type Observer struct {
 	// epoch tells the events of this Observer from those of others, and streams has room for
 	// each client that is told of them.
 	epoch   string
-	streams chan struct{}
+	streams Streams
 
 	mu       sync.Mutex
 	view     *View
@@ -61,7 +60,7 @@ type Observer struct {
 // New returns an Observer of st.
 func New(st *store.Store) *Observer {
 	o := &Observer{hurry: make(chan struct{}, 1), view: &View{}, next: make(chan struct{}), wanted: map[string]time.Time{}, single: map[string]*single{}, room: make(chan struct{}, atOnce), looker: looker{st: st}}
-	o.epoch, o.streams = strconv.FormatInt(time.Now().UnixNano(), 36), make(chan struct{}, mostStreams)
+	o.epoch, o.streams = strconv.FormatInt(time.Now().UnixNano(), 36), NewStreams()
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	o.stop = func() {}
 	if st.Caps().Notifies {
@@ -153,13 +152,6 @@ func (o *Observer) Next(ctx context.Context, after uint64) (*View, error) {
 		}
 		o.mu.Lock()
 	}
-}
-
-// nextWithin is Next for as long as a client need not hear from the server.
-func (o *Observer) nextWithin(r *http.Request, after uint64) (*View, error) {
-	ctx, cancel := context.WithTimeout(r.Context(), heartbeat)
-	defer cancel()
-	return o.Next(ctx, after)
 }
 
 // Inspect returns the state of one lock as it was less than a second ago. However many ask, the

@@ -46,7 +46,7 @@ type Options struct {
 type Page struct {
 	Options
 	health  health
-	streams chan struct{} // has room for each browser that is told of changes
+	streams observe.Streams // of browsers that are told of changes
 
 	mu    sync.Mutex
 	shown map[shownKey]shown
@@ -80,8 +80,6 @@ const (
 	sharedFor = 500 * time.Millisecond
 	// mostShared bounds the views that are kept for that time.
 	mostShared = 64
-	// mostStreams bounds the browsers that are told of changes.
-	mostStreams = 1024
 	// mostQuery bounds what an address says: the name of a lock, most of all.
 	mostQuery = 16 << 10
 	// mostForm bounds a form that is sent.
@@ -93,7 +91,7 @@ func New(o Options) *Page {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Page{Options: o, streams: make(chan struct{}, mostStreams), shown: map[shownKey]shown{}}
+	return &Page{Options: o, streams: observe.NewStreams(), shown: map[shownKey]shown{}}
 }
 
 // Nothing from elsewhere is loaded, nothing inline is executed, no other site shows the page in a

@@ -419,7 +419,7 @@ func TestManyBrowsers(t *testing.T) {
 func TestStreamsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, memory(t), "")
-	s.page.streams = make(chan struct{}, 1)
+	s.page.streams = make(observe.Streams, 1)
 	r, _ := http.NewRequest("GET", s.url+"/live", nil)
 	first, err := s.http.Do(r)
 	if err != nil {
