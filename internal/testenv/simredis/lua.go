@@ -79,8 +79,13 @@ func (s *Server) run(sha string, keys, args []string) reply {
 	e.server, e.wrote = s, false
 	text := s.scripts[sha]
 	if s.Edit != nil {
-		text = s.Edit(text)
-		sha = hash(text)
+		c, ok := s.edited[sha]
+		if !ok {
+			c.text = s.Edit(text)
+			c.sha = hash(c.text)
+			s.edited[sha] = c
+		}
+		sha, text = c.sha, c.text
 	}
 	f := e.functions[sha]
 	if f == nil {

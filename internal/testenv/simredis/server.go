@@ -15,6 +15,7 @@ type Server struct {
 	replica bool
 	keys    keyspace
 	scripts map[string]string
+	edited  map[string]changed // by the hash that clients know
 	conns   connections
 
 	// Config has the settings that CONFIG GET returns. Durable servers have appendonly yes.
@@ -23,16 +24,19 @@ type Server struct {
 	// MISCONF for those that write, OOM for those that need memory.
 	Trouble string
 	// Edit, if not nil, changes the text of a script before it runs, to show what a mistake in
-	// it leads to.
+	// it leads to. It is called once for each script.
 	Edit func(text string) string
 }
+
+// changed is a script that was edited.
+type changed struct{ sha, text string }
 
 // New starts a server without data. Its clock is the machine's time of day, which may
 // step. The id tells it apart from all others, and from itself after a restart.
 func New(id string, clock func() time.Time) *Server {
 	s := &Server{
 		clock: clock, started: clock().Unix(), runID: id, replid: "r" + id, replid2: noReplication,
-		keys: keyspace{data: map[string]entry{}}, scripts: map[string]string{},
+		keys: keyspace{data: map[string]entry{}}, scripts: map[string]string{}, edited: map[string]changed{},
 		Config: map[string]string{
 			"appendonly": "no", "appendfsync": "everysec", "no-appendfsync-on-rewrite": "no",
 			"maxmemory": "0", "maxmemory-policy": "noeviction", "save": "",
