@@ -87,22 +87,22 @@ func noticesListChanges(t *testing.T, of *script.Script, changes []listChange, f
 
 var shareListChanges = []listChange{
 	{"what an earlier step changed is not read again", "if not got or seen[key] then", "if not got then"},
-	{"an acquire does not check the mark", "local why = guarded and refusal or nil", "local why = nil"},
-	{"an acquire that need not check the mark does", "local why = guarded and refusal or nil", "local why = refusal"},
-	{"a free lock is granted without the mark", "if asks and not why then", "if asks then"},
-	{"a step does not know the mark", "time, guarded and text or nil, print, why)", "time, nil, print, why)"},
-	{"a step that need not check the mark does", "time, guarded and text or nil, print, why)", "time, text, print, why)"},
-	{"an error in an acquire fails all", "try(admit, key,", "admit(key,"},
+	{"an acquire does not check the mark", "guarded and refusal or nil", "nil"},
+	{"an acquire that need not check the mark does", "guarded and refusal or nil", "refusal"},
+	{"a free lock is granted without the mark", "answer = not why and try(admitFirst", "answer = try(admitFirst"},
+	{"a step does not know the mark", "guarded and text or nil", "nil"},
+	{"a step that need not check the mark does", "guarded and text or nil", "text"},
+	{"an error in an acquire fails all", "try(admit, wanted,", "admit(wanted,"},
 	{"an error in a renewal fails all", "try(renewHold, key,", "renewHold(key,"},
 	{"an error in a confirm fails all", "try(confirmHold, key,", "confirmHold(key,"},
 	{"an error in a release fails all", "try(endHold, key,", "endHold(key,"},
-	{"a renewal does not check the mark", "why = try(checkMembership, text, print)", ""},
-	{"a renewal with a damaged mark", "local why = type(text) == 'table' and text", "local why = nil"},
+	{"a renewal does not check the mark", "why = try(checkMembership, mark, print)", ""},
+	{"a renewal with a damaged mark", "why = type(mark) == 'table' and mark", "why = nil"},
 	{"a lock is deleted without a tombstone", "or life ~= '0' and always == '1' or not", "or not"},
 	{"another owner's lock is deleted", "if not h or h.broken == '1' or string.match(got[1] or '', '^%d+') + 0 ~= h.weight then", "if false then"},
 	{"a free lock is granted although others wait", "if got[1] or got[3] or got[4] or", "if got[1] or got[3] or"},
 	{"a free lock is granted despite its tombstone", "if got[1] or got[3] or got[4] or", "if got[1] or got[4] or"},
-	{"a weight without as many slots is granted", "picked = string.match(slots, '%d.*') or weight == '1' and '0'", "picked = string.match(slots, '%d.*') or '0'"},
+	{"a weight without as many slots is granted", "picked = string.match(slots, '%d.*') or weight == 1 and '0'", "picked = string.match(slots, '%d.*') or '0'"},
 }
 
 var listChanges = []listChange{

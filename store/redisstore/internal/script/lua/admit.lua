@@ -8,15 +8,9 @@
 -- that wants a place in any case: what is free is then another owner's to heal. An owner that must
 -- have certain slots loses the grant that it has with others.
 --
--- key, counter, tombstone, proposed, mode, again, refusal: see acquire; mode is never 2, and h
---     to heal
--- got: the values of key, counter, tombstone and {L}:waits
--- kind, weight: of the request (see readRecord)
--- value, ttl (ms): of the grant
--- slots: see calls/admit
--- place: see acquire
--- time: the clock, nil if it was not read
--- mark, print: see hand
+-- wanted: the request (see readWanted); its mode is never 2, and h to heal
+-- got: the values of the lock, its token counter, the owner's tombstone and {L}:waits
+-- step: see newStep
 --
 -- Returns {1, token, the clock (s, us), smallest slot, and on one of several servers all slots, empty for a read-write lock}, or {0, value of a holder or
 -- waiter in the way (see flagged), its PTTL, 0, 0, the clock}, for an enqueued request what enqueue returns,
@@ -25,22 +19,21 @@
 -- {7, value of the lock, its PTTL, 0, 0, the clock} if it is a mutex or no lock of this package,
 -- or the refusal.
 -- uses addHold, findHold, grantReply, newRecord, pickSlots, readRecord, room
-local function admit(key, counter, tombstone, got, kind, weight, value, ttl, proposed, mode, again, slots, place, time, refusal, mark, print)
-  time = time or call('TIME')
-  local now = time[1] * 1000000 + time[2]
-  local ms = (now - now % 1000) / 1000
-  local name, owner, attempt = '{' .. key .. '}:', string.match(value, '^[^ ]+'), string.match(tombstone, ' (.+)', #key + 9) or ''
-  local record, h = readRecord(key, got[1], ms, owner)
+local function admit(wanted, got, step)
+  local key, kind, weight, slots, mode, time = wanted.key, wanted.kind, wanted.weight, wanted.slots, wanted.mode, step.time
+  local tombstone, refusal = wanted.tombstone, step.refusal
+  local owner, attempt = string.match(wanted.value, '^[^ ]+'), string.match(tombstone, ' (.+)', #key + 9) or ''
+  local record, h = readRecord(key, got[1], step.ms, owner)
   if not record and (got[1] or call('PTTL', key) ~= -2) then
     -- uses refuse
-    local said = refuse(key, tombstone, got, value, ttl, '', again, place, time, true)
+    local said = refuse(key, tombstone, got, wanted.value, wanted.ttl, '', wanted.again, wanted.place, time, true)
     said[1] = said[1] and 7
     return said
   end
   if got[3] then
     return {2}
   end
-  record, weight = record or newRecord(key, kind, ms), weight + 0
+  record = record or newRecord(key, kind, step.ms)
   local last, waits, was = got[2], got[4], false
   local exact = string.byte(slots) == 61
   local comesFirst = (exact or mode == 'h') and mode ~= '1' and record.kind == kind
@@ -48,14 +41,14 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
   if waits and not refusal and not comesFirst and not (mode == '1' and record.kind == kind) then
     -- uses advance
     local more
-    last, head, lasts, other, more = advance(key, record, last, proposed, time, mark, print, nil)
+    last, head, lasts, other, more = advance(record, last, step, nil)
     h = findHold(record, owner) -- it may just have been its turn
     if not head and not more then
       waits = nil
     end
   end
   if got[4] then -- only then are there places; it may just have been its turn
-    was = call('MGET', name .. 'place:' .. owner)[1]
+    was = call('MGET', '{' .. key .. '}:place:' .. owner)[1]
   end
   local held = record.used > 0
   if other then
@@ -66,7 +59,7 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
   elseif record.kind ~= kind and waits then
     return refusal -- only what is in quarantine has waiters and room
   elseif record.kind ~= kind then
-    record = newRecord(key, kind, ms)
+    record = newRecord(key, kind, step.ms)
   end
   if h and h.broken == '1' then
     return {2}
@@ -86,7 +79,7 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
     return refusal
   elseif h then -- the same request again gets the same grant, which is never shortened
     -- uses renewTo, writeHold
-    renewTo(record, h, ms + ttl)
+    renewTo(record, h, step.ms + wanted.ttl)
     if attempt ~= '' and attempt ~= h.made and h.made ~= '' then
       h.made = ''
       writeHold(record, h)
@@ -94,14 +87,15 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
     return grantReply(record, h, slots, time)
   end
   local picked, said = weight <= left and pickSlots(record, weight, slots), nil
-  local barges = comesFirst or string.find(place, '^%d+ %d+ k b')
+  local barges = comesFirst or string.find(wanted.place, '^%d+ %d+ k b')
   local first = not head or string.match(head, '^[^ ]+') == owner
   if picked and (barges or first) and mode ~= '1' then
     if was then
       -- uses leave
-      leave(name, owner, was)
+      leave('{' .. key .. '}:', owner, was)
     end
-    h, last = addHold(record, value, weight, attempt, picked, ms + ttl, proposed, last, now, slots ~= '', mark)
+    h = {value = wanted.value, weight = weight, made = attempt, slots = picked}
+    last = addHold(record, h, step.ms + wanted.ttl, slots ~= '', last, step)
     said = grantReply(record, h, slots, time)
   else
     if not picked then
@@ -116,10 +110,10 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
       said = {0, head, lasts, 0, 0, time[1], time[2]}
     else
       -- uses enqueue
-      local wish = ' ' .. kind .. (slots ~= '' and ':' .. slots or '') .. ' ' .. string.format('%.0f', weight) .. ' ' .. attempt .. ' ' .. value
-      said = enqueue(key, owner, wish, ttl, mode, again, place, head, lasts, waits, was, time)
+      local wish = ' ' .. kind .. (slots ~= '' and ':' .. slots or '') .. ' ' .. string.format('%.0f', weight) .. ' ' .. attempt .. ' ' .. wanted.value
+      said = enqueue(key, owner, wish, wanted.ttl, mode, wanted.again, wanted.place, head, lasts, waits, was, time)
       waits = true
-      local ends = math.min(ms + ttl, 9999999999999)
+      local ends = math.min(step.ms + wanted.ttl, 9999999999999)
       if ends > record.queueEnds then
         record.queueEnds = ends
         -- uses settle
@@ -129,7 +123,7 @@ local function admit(key, counter, tombstone, got, kind, weight, value, ttl, pro
   end
   if comesFirst and waits then
     -- uses advance
-    advance(key, record, last, proposed, time, mark, print, nil)
+    advance(record, last, step, nil)
   end
   return said
 end

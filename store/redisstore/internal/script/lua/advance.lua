@@ -5,7 +5,7 @@
 --
 -- record: the lock's, or a new one, if the lock is free
 -- last: the token counter
--- proposed, time, mark, print: see hand
+-- step: see newStep
 -- to: the owner to give way to, which is served before the queue. If it does not wait here or
 --     does not fit, nobody is served. Nil: the queue is served.
 --
@@ -15,10 +15,9 @@
 -- handed; and whether waiters may remain all the same: one was passed over, or there is no room.
 -- Without room nobody is looked at.
 -- uses offerShare, pickSlots, readPlace, readWish, room, settle
-local function advance(key, record, last, proposed, time, mark, print, to)
-  local name = '{' .. key .. '}:'
+local function advance(record, last, step, to)
+  local name = '{' .. record.key .. '}:'
   local queue = name .. 'line'
-  local now = time[1] * 1000000 + time[2]
   local left, changed, isNew = room(record), false, record.isNew and not record.text
   local free = left -- without what waiters that were only notified may take
   local head, lasts, kind, empty
@@ -49,9 +48,9 @@ local function advance(key, record, last, proposed, time, mark, print, to)
       head, lasts = wish.value, call('PTTL', found)
       if record.used == 0 then
         -- uses hand
-        call('DEL', key, record.held, record.ends, record.ranks)
+        call('DEL', record.key, record.held, record.ends, record.ranks)
         record.isNew = true
-        local _, held = hand(key, '', '', proposed, last, false, time, mark, print)
+        local _, held = hand(record.key, '', '', step.proposed, last, false, step.time, step.mark, step.print)
         return last, held, nil, held and ''
       end
       break
@@ -79,7 +78,7 @@ local function advance(key, record, last, proposed, time, mark, print, to)
       call('DEL', found)
       if fits then
         local before = record.used
-        local taken, counter = offerShare(record, owner, place, wish, picked, proposed, last, now, time, mark, print)
+        local taken, counter = offerShare(record, owner, place, wish, picked, last, step)
         if taken then
           left, last, changed = left - wish.weight, counter, true
           free = record.used > before and free - wish.weight or free

@@ -4,29 +4,29 @@
 --
 -- record, h: of the lock, nil if there is none: others may have the lock as another kind; and the
 --     owner's grant, if it has one
--- token, made: of the grant as it was shown, and the attempt that made it; 0 for a server that was
---     shown without it
--- life: how long the tombstone is kept (ms)
--- The other arguments are those of breakHold.
+-- asked: as in breakHold, of the grant as it was shown, with made, the attempt that made it, and
+--     life, how long the tombstone is kept (ms); its token is 0 for a server that was shown without it
+-- last, step: see breakHold
 --
 -- Returns {1, how long the grant lasts (ms)}, 0 if it is over, {0} if there is none, {2} if the owner
 -- has another grant than the one that was shown, or an error reply.
 -- uses advance, breakHold, bury, leave
-local function breakPart(key, record, h, owner, token, atOnce, begins, note, keep, made, life, last, proposed, time, ms, refusal, mark, print)
-  if h and (token ~= '0' and h.token ~= token or token == '0' and h.made ~= made) then
+local function breakPart(key, record, h, asked, last, step)
+  if h and (asked.token ~= '0' and h.token ~= asked.token or asked.token == '0' and h.made ~= asked.made) then
     return {2}
   end
-  made = h and h.made or made
+  local made = h and h.made or asked.made
   local name = '{' .. key .. '}:'
-  local failed = bury(name .. 'gone:' .. owner .. (made ~= '' and ' ' .. made or ''), life)
+  local failed = bury(name .. 'gone:' .. asked.owner .. (made ~= '' and ' ' .. made or ''), asked.life)
   if failed then
     return failed
   elseif h then
-    return breakHold(key, record, h, owner, h.token, atOnce, begins, note, keep, last, proposed, time, ms, refusal, mark, print)
+    asked.token = h.token
+    return breakHold(record, h, asked, last, step)
   end
-  leave(name, owner)
-  if record and not refusal then
-    advance(key, record, last, proposed, time, mark, print, nil)
+  leave(name, asked.owner)
+  if record and not step.refusal then
+    advance(record, last, step, nil)
   end
   return {0}
 end

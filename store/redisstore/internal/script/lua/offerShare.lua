@@ -5,27 +5,27 @@
 -- counter.
 --
 -- wish: of the place (see readWish); picked: the slots of the grant
--- now: the clock (us); the other arguments are those of offer
+-- last: the token counter; step: see newStep
 -- uses addHold, findHold, readPlace
-local function offerShare(record, owner, place, wish, picked, proposed, last, now, time, mark, print)
+local function offerShare(record, owner, place, wish, picked, last, step)
   local noPush, ends, _, stamp, _, flags, channel = readPlace(place, true)
-  local list = mark and string.match(flags, '^b?g(.+)')
-  if list and list ~= print then
+  local list = step.mark and string.match(flags, '^b?g(.+)')
+  if list and list ~= step.print then
     -- uses checkMembership
-    if checkMembership(mark, list) then
+    if checkMembership(step.mark, list) then
       return false
     end
   end
   if findHold(record, owner) then -- its place is from before that grant
     return false
   end
-  local flag, message, counter = string.byte(flags), nil, last
-  local h
-  if flag == 98 or flag == 103 and not mark then
+  local flag, message, counter, h = string.byte(flags), nil, last, nil
+  if flag == 98 or flag == 103 and not step.mark then
     message = 'free ' .. owner
   else
-    h, counter = addHold(record, wish.value, wish.weight, wish.made, picked, ends, proposed, last, now, wish.slots ~= '', mark)
-    message = string.format('handed %s %s %s %s %s %s', owner, h.token, stamp, time[1], time[2], string.match(picked, '%d+'))
+    h = {value = wish.value, weight = wish.weight, made = wish.made, slots = picked}
+    counter = addHold(record, h, ends, wish.slots ~= '', last, step)
+    message = string.format('handed %s %s %s %s %s %s', owner, h.token, stamp, step.time[1], step.time[2], string.match(picked, '%d+'))
     if wish.slots ~= '' and not record.shared then
       message = message .. ' ' .. picked
     end

@@ -6,23 +6,22 @@
 -- writer's grant of an owner that reads since becomes a reader's: it missed an earlier request.
 -- Waiters are served with the next request.
 --
--- text, last: the values of the lock and of its token counter
--- kind, weight: of the leases (see readRecord)
--- proposed: see draw
--- n, args, before: how many leases there are, and the arguments before which their owners and their
---     slots (see calls/admit) are, in turn
--- refusal, time: see extend
+-- got: the values of the lock and of its token counter
+-- args, before: ARGV, and the place before the TTL (ms), the kind and the weight of the leases (see
+--     readRecord), a proposed token, and of each lease the owner and the slots (see calls/admit)
+-- n: how many leases there are
+-- step: see newStep
 --
 -- Returns {1, the clock (s, us)}, {0, '', -2} for an owner without a grant, or the refusal. On one
 -- of several servers an owner that could not be granted the lock now gets {0, value of a holder
 -- in the way, its PTTL}. For several leases that is the common result, or {the common result, and
 -- the number and the result of each lease with another one}.
 -- uses readHold, readRecord, renewTo
-local function renewHold(key, counter, text, last, ttl, kind, weight, proposed, n, args, before, refusal, time)
-  time = time or call('TIME')
-  local now = time[1] * 1000000 + time[2]
-  local ms = (now - now % 1000) / 1000
-  local record = readRecord(key, text, ms, args[before + 1])
+local function renewHold(key, counter, got, args, before, n, step)
+  local text, last, time, refusal = got[1], got[2], step.time, step.refusal
+  local ttl, kind, weight = args[before + 1], args[before + 2], args[before + 3] + 0
+  before = before + 4
+  local record = readRecord(key, text, step.ms, args[before + 1])
   if refusal and refusal.err then
     return refusal
   elseif not record and not text and call('PTTL', key) ~= -2 then
@@ -45,9 +44,9 @@ local function renewHold(key, counter, text, last, ttl, kind, weight, proposed, 
     if not h or h.broken == '1' then
       if slots ~= '' and record then
         -- uses inTheWay, pickSlots, room
-        local fits = record.kind == kind and weight + 0 <= room(record)
+        local fits = record.kind == kind and weight <= room(record)
         local value, lasts = nil, nil
-        if not fits or not pickSlots(record, weight + 0, slots) then
+        if not fits or not pickSlots(record, weight, slots) then
           value, lasts = inTheWay(record, fits, slots)
         end
         said = {0, value or '', lasts or -2}
@@ -61,11 +60,11 @@ local function renewHold(key, counter, text, last, ttl, kind, weight, proposed, 
         call('PEXPIRE', counter, LIFE) -- first, since a server that is out of memory refuses a first write that needs some
         renewed = true
       end
-      renewTo(record, h, ms + ttl)
-      if slots ~= '' and record.shared and h.weight > weight + 0 then
+      renewTo(record, h, step.ms + ttl)
+      if slots ~= '' and record.shared and h.weight > weight then
         -- uses draw, writeHold
-        record.used, h.weight = record.used - h.weight + weight, weight + 0
-        h.token = draw(proposed, last, now)
+        record.used, h.weight = record.used - h.weight + weight, weight
+        h.token = draw(step.proposed, last, step.now)
         last, record.top = h.token, h.token
         call('SET', counter, last, 'PX', LIFE)
         writeHold(record, h)

@@ -9,9 +9,9 @@
 --   ascending numbers with commas between them, after a = if it must have them. The slots of a
 --   read-write lock do not matter there, and it is -.
 -- Returns the result of admit.
--- uses admitFirst
+-- uses admitFirst, readWanted
 local key, mark, refusal = KEYS[1], KEYS[5], nil
-local got = call('MGET', unpack(KEYS))
+local got, wanted = call('MGET', unpack(KEYS)), readWanted(key, KEYS[3], ARGV, 0)
 local text = got[5]
 if mark then
   -- uses serves
@@ -20,9 +20,9 @@ if mark then
     refusal = try(gate, mark, ARGV[10])
   end
 end
-local said = not refusal and admitFirst(key, KEYS[2], KEYS[3], got, ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], nil)
+local said = not refusal and admitFirst(wanted, got, nil)
 if said then
   return said
 end
--- uses admit, printOf
-return admit(key, KEYS[2], KEYS[3], got, ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], nil, refusal, text, printOf(ARGV[10]))
+-- uses admit, newStep, printOf
+return admit(wanted, got, newStep(call('TIME'), wanted.proposed, text, printOf(ARGV[10]), refusal))

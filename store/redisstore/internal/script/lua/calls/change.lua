@@ -12,10 +12,7 @@
 -- and with the mark how it should begin (see gate).
 -- Returns the result of the function, or what gate says of the membership. A lock that nobody has is not in use; one that is no
 -- such lock is {6, empty, its value}.
--- uses readRecord
-local time = call('TIME')
-local now = time[1] * 1000000 + time[2]
-local ms = (now - now % 1000) / 1000
+-- uses newStep, readRecord
 local key, got, refusal = KEYS[1], call('MGET', KEYS[1], KEYS[2], KEYS[4] or KEYS[1]), nil
 local mark, print = KEYS[4] and got[3] or nil, nil
 if KEYS[4] then
@@ -30,24 +27,27 @@ if KEYS[4] then
     end
   end
 end
-local record, h = readRecord(key, got[1], ms, ARGV[2])
-if not record and ARGV[1] ~= 'part' and (got[1] or call('PTTL', key) ~= -2) then
+local does = ARGV[1]
+local step = newStep(call('TIME'), does == 'downgrade' and ARGV[4] or ARGV[5], mark, print, refusal)
+local record, h = readRecord(key, got[1], step.ms, ARGV[2])
+if not record and does ~= 'part' and (got[1] or call('PTTL', key) ~= -2) then
   return {6, '', got[1] or call('GET', key)}
 end
-if not record and ARGV[1] ~= 'part' then
+if not record and does ~= 'part' then
   -- uses newRecord
-  record = newRecord(key, 's1', ms)
+  record = newRecord(key, 's1', step.ms)
 end
-if ARGV[1] == 'downgrade' then
+if does == 'downgrade' then
   -- uses downgrade
-  return downgrade(key, KEYS[2], record, h, ARGV[3], got[2], ARGV[4], time, ms, refusal, mark, print)
-elseif ARGV[1] == 'resize' then
+  return downgrade(KEYS[2], record, h, ARGV[3], got[2], step)
+elseif does == 'resize' then
   -- uses resize
   return resize(record, ARGV[2], ARGV[3])
 end
+local asked = {owner = ARGV[2], token = ARGV[3], atOnce = ARGV[4], begins = ARGV[6], note = ARGV[7], keep = ARGV[8], made = ARGV[9], life = ARGV[10]}
 -- uses breakHold
-if ARGV[1] == 'part' then
+if does == 'part' then
   -- uses breakPart
-  return breakPart(key, record, h, ARGV[2], ARGV[3], ARGV[4], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], got[2], ARGV[5], time, ms, refusal, mark, print)
+  return breakPart(key, record, h, asked, got[2], step)
 end
-return breakHold(key, record, h, ARGV[2], ARGV[3], ARGV[4], ARGV[6], ARGV[7], ARGV[8], got[2], ARGV[5], time, ms, nil, nil, '')
+return breakHold(record, h, asked, got[2], step)

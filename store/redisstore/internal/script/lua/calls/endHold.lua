@@ -17,5 +17,6 @@ if mark then
   refusal = not serves(text, ARGV[6]) and select(2, pcall(gate, mark, ARGV[6]))
   print = printOf(ARGV[6])
 end
--- uses endHold
-return endHold(key, KEYS[2], got[1], got[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], call('TIME'), text, print, refusal)
+-- uses endHold, newStep
+local ending = {life = ARGV[1], always = ARGV[2], undo = ARGV[3], to = ARGV[5]}
+return endHold(key, KEYS[2], got[1], got[2], ending, newStep(call('TIME'), ARGV[4], text, print, refusal))

@@ -6,7 +6,7 @@
 -- ARGV: TTL (ms), kind, weight, proposed token, the owner and the slots of each lease (see
 --       renewHold), fingerprint of the membership
 -- Returns the result of renewHold.
--- uses renewHold
+-- uses newStep, renewHold
 local refusal
 if KEYS[5] then
   -- uses checkMembership
@@ -14,4 +14,4 @@ if KEYS[5] then
   refusal = type(text) == 'table' and text or checkMembership(text, ARGV[#ARGV])
 end
 local got = call('MGET', KEYS[1], KEYS[2])
-return renewHold(KEYS[1], KEYS[2], got[1], got[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4], math.floor((#ARGV - 4) / 2), ARGV, 4, refusal, nil)
+return renewHold(KEYS[1], KEYS[2], got, ARGV, 0, math.floor((#ARGV - 4) / 2), newStep(call('TIME'), ARGV[4], nil, nil, refusal))
