@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 )
 
 // All is several locks that are acquired together: all of them or none. It is
@@ -38,17 +37,17 @@ type All struct {
 func (c *Client) All(locks ...*Lock) *All {
 	a := &All{c: c, locks: slices.Clone(locks)}
 	if setsOrdered {
-		slices.SortFunc(a.locks, func(x, y *Lock) int { return cmp.Compare(x.r.name, y.r.name) })
+		slices.SortFunc(a.locks, func(x, y *Lock) int { return cmp.Compare(x.name, y.name) })
 	}
 	if len(locks) == 0 {
 		a.wrong = invalid("no locks to acquire together")
 	}
 	for i, l := range a.locks {
 		switch {
-		case l.c != &c.queues:
-			a.wrong = invalid("lock %q is of another Client: locks that are acquired together are of one", l.r.name)
-		case i > 0 && l.r.name == a.locks[i-1].r.name:
-			a.wrong = invalid("lock %q is listed twice among locks to acquire together", l.r.name)
+		case l.c != c:
+			a.wrong = invalid("lock %q is of another Client: locks that are acquired together are of one", l.name)
+		case i > 0 && l.name == a.locks[i-1].name:
+			a.wrong = invalid("lock %q is listed twice among locks to acquire together", l.name)
 		}
 	}
 	return a
@@ -84,7 +83,7 @@ func (a *All) Do(ctx context.Context, fn func(ctx context.Context, ls *Leases) e
 	if err != nil {
 		return err
 	}
-	return a.locks[0].r.during(ctx, ls.Release, func() error { return fn(ls.Context(), ls) })
+	return a.c.during(ctx, a.locks[0].name, ls.Release, func() error { return fn(ls.Context(), ls) })
 }
 
 // acquire acquires all locks, and again from the first if one was lost meanwhile.
@@ -94,7 +93,7 @@ func (a *All) acquire(ctx context.Context, once, bound bool) (*Leases, error) {
 		return nil, a.wrong
 	}
 	for _, l := range a.locks {
-		if _, err := l.r.o.life(); err != nil {
+		if _, err := l.o.life(); err != nil {
 			return nil, err
 		}
 	}
@@ -103,7 +102,7 @@ func (a *All) acquire(ctx context.Context, once, bound bool) (*Leases, error) {
 		if !again || once || ctx.Err() != nil {
 			return ls, err
 		}
-		clock.Sleep(ctx, max(a.c.delay(try), time.Millisecond))
+		clock.Sleep(ctx, max(a.c.holds.RetryDelay(try), time.Millisecond))
 	}
 }
 
@@ -116,18 +115,18 @@ func (a *All) acquireInOrder(ctx context.Context, once, bound bool) (ls *Leases,
 	defer func() {
 		for _, l := range slices.Backward(held.leases) {
 			if !complete {
-				l.discard()
+				l.held.Discard()
 			}
 		}
 	}()
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 	for _, lock := range a.locks {
-		tries := lock.r.o.Tries
+		tries := lock.o.Tries
 		if once {
 			tries = 1
 		}
-		l, err := a.c.wait(waiting, lock.r.withoutBounds(), tries, false)
+		l, err := lock.withoutBounds().wait(waiting, tries, false)
 		if err != nil {
 			if lost := ls.Err(); lost != nil && ctx.Err() == nil {
 				return nil, true, lost
@@ -138,7 +137,9 @@ func (a *All) acquireInOrder(ctx context.Context, once, bound bool) (ls *Leases,
 		context.AfterFunc(l.Context(), stop)
 	}
 	for i, l := range ls.leases {
-		l.boundHold(&a.locks[i].r)
+		if life, err := a.locks[i].o.life(); err == nil {
+			l.held.Bound(life)
+		}
 	}
 	if err := ls.Err(); err != nil {
 		return nil, true, err
@@ -148,29 +149,15 @@ func (a *All) acquireInOrder(ctx context.Context, once, bound bool) (ls *Leases,
 	return ls, false, nil
 }
 
-// withoutBounds returns r for a lease whose hold is not bounded, until boundHold bounds it.
-func (r *recipe) withoutBounds() *recipe {
-	if r.o.MaxHold == 0 && !r.o.NoRenew {
-		return r
+// withoutBounds returns l for a lease whose hold is not bounded, until all locks are held.
+func (l *Lock) withoutBounds() *Lock {
+	if l.o.MaxHold == 0 && !l.o.NoRenew {
+		return l
 	}
-	unbounded := *r
-	unbounded.unrenewed = r.o.NoRenew
+	unbounded := *l
+	unbounded.unrenewed = l.o.NoRenew
 	unbounded.o.MaxHold, unbounded.o.NoRenew = 0, false
 	return &unbounded
-}
-
-// boundHold bounds the hold of l from now on, as r says. A lease that was re-entered keeps its
-// bounds.
-func (l *Lease) boundHold(r *recipe) {
-	life, err := r.o.life()
-	if err != nil || l.reentered {
-		return
-	}
-	h := l.h
-	now := h.c.lock()
-	defer h.c.mu.Unlock()
-	h.fsm.Lease = h.fsm.Bounded(life.MaxHold, life.Renew, now)
-	h.stepLocked(leasefsm.Tick, 0, now)
 }
 
 // Leases are the leases of locks that were acquired together. They are safe for
@@ -187,7 +174,7 @@ func (ls *Leases) begin(ctx context.Context, bound bool) {
 		ctx = context.WithoutCancel(ctx)
 	}
 	for _, l := range ls.leases {
-		ctx = context.WithValue(ctx, leaseKey{&l.h.c.core, l.Name()}, l)
+		ctx = l.held.CarriedBy(ctx)
 	}
 	ls.ctx, ls.end = context.WithCancelCause(ctx)
 	for _, l := range ls.leases {

@@ -1,10 +1,10 @@
 package leasehold
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/holds"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -17,9 +17,9 @@ var (
 	ErrBusy = store.ErrBusy
 	// ErrLost means that the lease ended before it was released. It is always a
 	// *LostError, whose Cause tells why.
-	ErrLost = errors.New("lease lost")
+	ErrLost = holds.ErrLost
 	// ErrReleased means that the holder released the lease.
-	ErrReleased = errors.New("lease was released")
+	ErrReleased = holds.ErrReleased
 	// ErrNotHeld means that nobody holds the lock, or that this owner does not.
 	ErrNotHeld = store.ErrNotHeld
 	// ErrKindMismatch means that the name is in use for another kind of lock, or
@@ -96,15 +96,18 @@ func (c LossCause) String() string {
 	return fmt.Sprintf("cause %d", uint8(c))
 }
 
-// lossCauseOf is the public name of the state machine's cause.
-func lossCauseOf(c leasefsm.Cause) LossCause {
-	switch c {
-	case leasefsm.Denied:
-		return LostDenied
-	case leasefsm.HeldMax:
-		return LostMaxHold
+// lostError returns the error of a loss.
+func lostError(l holds.Loss) error {
+	e := &LostError{Name: l.Name, Cause: LostExpired, Reason: l.Reason, Err: l.Err, Broken: l.Broken}
+	switch {
+	case l.Late:
+		e.Cause = LostLateGrant
+	case l.Cause == leasefsm.Denied:
+		e.Cause = LostDenied
+	case l.Cause == leasefsm.HeldMax:
+		e.Cause = LostMaxHold
 	}
-	return LostExpired
+	return e
 }
 
 func (e *LostError) Error() string {

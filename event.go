@@ -1,7 +1,12 @@
 package leasehold
 
 import (
+	"context"
+	"sync/atomic"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/holds"
 )
 
 // Event is something that happened to a lock of a Client: see Options.Observer.
@@ -70,4 +75,67 @@ func (k EventKind) String() string {
 		return eventNames[k]
 	}
 	return eventNames[0]
+}
+
+// calls is how many calls were numbered in this process.
+var calls atomic.Uint64
+
+// call is one call of Acquire, Try or Do, for the observer and traces.
+type call struct {
+	number uint64
+	trace  string
+	began  clock.Instant
+}
+
+// begin begins a call with ctx.
+func (c *Client) begin(ctx context.Context) (begun call) {
+	begun.began = c.started()
+	if c.observe != nil || c.trace != nil {
+		begun.number = calls.Add(1)
+	}
+	if c.trace != nil {
+		begun.trace = c.trace(ctx)
+	}
+	return begun
+}
+
+// started returns the time, or 0 without an observer, since nobody needs it then.
+func (c *Client) started() clock.Instant {
+	if c.observe == nil {
+		return 0
+	}
+	return c.holds.Now()
+}
+
+// observeOutcome tells the observer how a wait has ended. A re-entry, for which how is 0, is no
+// event.
+func (l *Lock) observeOutcome(ctx context.Context, call call, held *holds.Lease, how EventKind, err error) {
+	c := l.c
+	if c.observe == nil {
+		return
+	}
+	e := Event{Kind: how, Name: l.name, Call: call.number, Waited: c.holds.Now().Sub(call.began), Err: err}
+	switch {
+	case err != nil:
+		e.Kind = Failed
+	case how == 0:
+		return
+	default:
+		e.Owner, e.Token = held.Owner(), held.Token()
+	}
+	c.observe(ctx, e)
+	if held != nil {
+		held.GrantTold()
+	}
+}
+
+// observeWaiting tells the observer why the lock is waited for.
+func (l *Lock) observeWaiting(ctx context.Context, call call, reason error, position int) {
+	l.c.observe(ctx, Event{Kind: Waiting, Name: l.name, Call: call.number, Position: position, Waited: l.c.holds.Now().Sub(call.began), Err: reason})
+}
+
+// observeHold tells the observer what became of a lease after it was granted.
+func (c *Client) observeHold(ctx context.Context, l *holds.Lease, what holds.Change, held time.Duration, err error) {
+	kind := [...]EventKind{holds.Lost: Lost, holds.Released: Released, holds.RenewalFailed: RenewalFailed}[what]
+	c.observe(ctx, Event{Kind: kind, Name: l.Name(), Owner: l.Owner(), Token: l.Token(), Held: held, Err: err})
 }

@@ -1,10 +1,109 @@
 package leasehold
 
 import (
+	"context"
 	"fmt"
 
+	"github.com/leasehold-dev/leasehold/internal/waits"
 	"github.com/leasehold-dev/leasehold/store"
 )
+
+// RW is a read-write lock: many readers hold it at once, or one writer alone. It is
+// immutable, cheap to make and safe for concurrent use.
+//
+// Waiters form one FIFO queue. A waiting writer stops readers that come later, and
+// readers that wait get the lock together, in the order in which they came.
+//
+// A writer can become a reader (see Lease.Downgrade), but a reader cannot become a writer.
+// Every reader has a lease of its own, so a reader that dies frees only itself.
+// Readers that hold the lock together share one fencing token. It is larger than
+// that of the writer before them, so a resource that checks tokens refuses a writer
+// that was paused, and admits all readers. Over several Redis servers readers may have
+// different tokens, each of them larger than that of the writer before: there, check the
+// tokens of writers only.
+type RW struct {
+	c    *Client
+	name string
+}
+
+// RW returns the read-write lock of that name. It sends nothing. A store that keeps
+// no such locks, or an invalid name, is reported when the lock is acquired: the
+// error matches ErrUnsupported or ErrInvalid, and nothing is sent. While the name is
+// in use for another kind of lock, acquiring it fails at once with an error that
+// matches ErrKindMismatch and names both kinds.
+func (c *Client) RW(name string) *RW { return &RW{c, name} }
+
+// Name returns the name of the lock.
+func (rw *RW) Name() string { return rw.name }
+
+// Read returns the lock that readers acquire.
+//
+// A context that carries a lease of the writer may be used to read: that re-enters
+// the writer's lease.
+func (rw *RW) Read() *Lock {
+	return &Lock{c: rw.c, name: rw.name, take: claim{kind: store.ReadWrite, weight: 1}}
+}
+
+// Write returns the lock that a writer acquires.
+//
+// A reader cannot become a writer: Acquire fails with ErrInvalid if its context
+// carries a reader's lease. If two readers waited to become the writer, each would
+// wait for the other to leave.
+func (rw *RW) Write() *Lock {
+	return &Lock{c: rw.c, name: rw.name, take: claim{kind: store.ReadWrite, weight: store.ReadWriteLimit}}
+}
+
+// Semaphore returns the lock of that name with n permits. Each lease takes one of
+// them, or as many as LockOptions.Weight says, and leases whose weights add up to at
+// most n are held at once. Semaphore sends nothing. A semaphore with one permit is a
+// mutex.
+//
+// Waiters form a FIFO queue, so that those that want many permits are not starved by
+// those that want few. A holder that dies gives its permits back when its TTL is over.
+// Lease.Slot numbers the holders.
+//
+// A lease of a semaphore is not re-entered: each Acquire takes permits of its own, also with
+// a context that carries a lease of it. A goroutine that waits for more permits while it has
+// some may wait for ever, since others may do the same.
+//
+// Every lease has a fencing token of its own. Holders work at the same time, so
+// tokens do not say which of them is the newest, only which of two leases of
+// the same slot is: a resource compares tokens for each name and slot.
+//
+// Acquiring the lock fails at once, and nothing is sent, with an error that matches
+// ErrUnsupported if the store keeps no semaphores, and ErrInvalid if n is less than 1
+// or the weight more than n. While the lock is in use with another n, or as another
+// kind, the error matches ErrKindMismatch and names both.
+func (c *Client) Semaphore(name string, n int) *Lock {
+	limit := int64(n)
+	if n < 1 {
+		limit = -1 // since 0 stands for a mutex
+	}
+	return &Lock{c: c, name: name, take: claim{kind: store.Semaphore(limit), anew: true}}
+}
+
+// Resize changes the number of permits of a semaphore that is in use, from one number to
+// another. It blocks for the store's answer.
+//
+// Leases stay as they are. If they no longer fit, nobody is granted a permit until they
+// do. Goroutines and processes that wait end with ErrKindMismatch, since they asked for
+// the earlier number, as do all that ask for it from now on. A semaphore that nobody
+// uses has no number of permits: the first that asks for it says how many. Resize then
+// does nothing.
+//
+// Over several Redis servers a semaphore keeps its number: the error matches ErrUnsupported.
+// Use a semaphore with another name for another number.
+//
+// The error matches ErrKindMismatch, and names both numbers, if another number than from
+// is in use, ErrInvalid if a number is less than 1, and ErrUnsupported if the store cannot
+// do it. After any other error the number may have changed, and calling again is safe.
+func (c *Client) Resize(ctx context.Context, name string, from, to int) error {
+	mustHave(ctx)
+	if from < 1 || to < 1 {
+		return invalid("lock %q: a semaphore needs at least one permit", name)
+	}
+	return c.store.Resize(ctx, name, store.Semaphore(int64(from)), store.Semaphore(int64(to)))
+}
 
 // claim is what a lease takes of a lock: all of a mutex, some permits of a
 // semaphore, one of many places for readers, or all of them for a writer. The
@@ -14,9 +113,6 @@ type claim struct {
 	weight int64 // of the kind's limit; 0 means 1
 	anew   bool  // a lease that the context carries is not re-entered
 }
-
-// several reports whether others can hold the lock at the same time.
-func (c claim) several() bool { return !c.kind.IsMutex() }
 
 // check returns c with the weight that the options ask for, or why a store of those
 // capabilities cannot grant that of the lock called name.
@@ -32,22 +128,22 @@ func (c claim) check(name string, weight int, caps store.Caps) (claim, error) {
 		c.weight = int64(weight)
 	}
 	err := store.Lease{Name: name, Kind: c.kind, Weight: c.weight}.CheckKind(caps)
-	if !c.several() {
+	if c.kind.IsMutex() {
 		c.kind, c.weight = store.Kind{}, 0
 	}
 	return c, err
 }
 
-// reenters returns nil if a holder with the lease r has what c and require ask for.
-func (c claim) reenters(r store.Lease, require store.Class) error {
-	has, wants := max(r.Weight, 1), max(c.weight, 1)
+// reenters returns nil if a holder with the lease r has what t asks for.
+func reenters(t *waits.Terms, r store.Lease) error {
+	has, wants := max(r.Weight, 1), max(t.Weight, 1)
 	switch {
-	case r.Kind.Normal() != c.kind.Normal():
-		return &store.KindError{Name: r.Name, Asked: c.kind, InUse: r.Kind, Holder: store.DecodeHolder(r.Owner, r.Meta)}
+	case r.Kind.Normal() != t.Kind.Normal():
+		return &store.KindError{Name: r.Name, Asked: t.Kind, InUse: r.Kind, Holder: store.DecodeHolder(r.Owner, r.Meta)}
 	case wants > has:
 		return invalid("lock %q: the context carries a reader's lease, which cannot become a writer's: two readers that both wanted that would wait for each other for ever. Release it, acquire the lock as the writer, and read again", r.Name)
-	case require > r.Require:
-		return fmt.Errorf("%w: lock %q requires %v, and the lease in the context was acquired with %v: require %[3]v where it is acquired", ErrUnsupported, r.Name, require, r.Require)
+	case t.Require > r.Require:
+		return fmt.Errorf("%w: lock %q requires %v, and the lease in the context was acquired with %v: require %[3]v where it is acquired", ErrUnsupported, r.Name, t.Require, r.Require)
 	}
 	return nil
 }

@@ -1,25 +1,41 @@
 package leasehold
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/holds"
+	"github.com/leasehold-dev/leasehold/internal/waits"
+	"github.com/leasehold-dev/leasehold/store"
+)
 
 // Lock is a recipe for leases: a name, a kind and options. It is immutable, cheap
 // to make and safe for concurrent use.
 type Lock struct {
-	c *queues
-	r recipe
+	c    *Client
+	name string
+	take claim // what a lease takes of it, unless the options say otherwise
+	o    LockOptions
+	// unrenewed is set if the lease is renewed for a while only, until it is held with others.
+	unrenewed bool
 }
 
-func newLock(c *queues, name string, take claim) *Lock {
-	return &Lock{c, recipe{c: &c.core, name: name, take: take}}
-}
+// Mutex returns the lock of that name, which one holder at a time can have. It
+// sends nothing; an invalid name is reported when the lock is acquired.
+func (c *Client) Mutex(name string) *Lock { return &Lock{c: c, name: name} }
 
 // Name returns the name of the lock.
-func (l *Lock) Name() string { return l.r.name }
+func (l *Lock) Name() string { return l.name }
 
 // With returns a copy of l in which the fields set in o replace those of l. A zero
 // field of o changes nothing.
 func (l *Lock) With(o LockOptions) *Lock {
-	return &Lock{l.c, *l.r.with(o)}
+	with := *l
+	with.o = l.o.merge(o)
+	return &with
 }
 
 // Acquire blocks until it has the lock, and returns a lease of it, which outlives
@@ -52,12 +68,222 @@ func (l *Lock) With(o LockOptions) *Lock {
 // semaphore, whose permits are counted, and neither Client.Once nor Election.Run enters
 // any. With another Owner than that of the lease, the lock is found to be held.
 func (l *Lock) Acquire(ctx context.Context) (*Lease, error) {
-	return l.c.wait(ctx, &l.r, l.r.o.Tries, false)
+	return l.wait(ctx, l.o.Tries, false)
 }
 
 // Try makes one attempt. It blocks for the store's answer, but does not wait for
 // the lock to become free: the error then matches ErrBusy. Otherwise it is like
 // Acquire.
 func (l *Lock) Try(ctx context.Context) (*Lease, error) {
-	return l.c.wait(ctx, &l.r, 1, false)
+	return l.wait(ctx, 1, false)
+}
+
+// Do acquires the lock as Acquire does, calls fn while it is held, and releases
+// it. It blocks for the wait, for fn, and for the release (see Lease.Release).
+//
+// The context given to fn ends when ctx does. It also ends, with cause ErrLost,
+// when the lease is lost: LockOptions.Notice before another client can be granted
+// the lock. fn must stop then. A resource that fn writes to should check l.Token.
+//
+// The error joins that of fn, the loss of the lease (even if fn returned nil) and
+// that of the release. Do returns the errors of Acquire if fn was not called.
+//
+// If fn panics or calls runtime.Goexit, Do releases the lock on the way out, without
+// waiting for LockOptions.MinHold: the lock ends by itself then, as when ctx has ended. fn may
+// release the lease itself, and may lock the same lock again with its context: see
+// Acquire. Locking it with another context waits for Do itself.
+func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, l *Lease) error) error {
+	lease, err := l.wait(ctx, l.o.Tries, true)
+	if err != nil {
+		return err
+	}
+	return l.during(ctx, lease, fn)
+}
+
+// WaitFree blocks until nobody holds the lock. It takes nothing and has no place in
+// the queue, so the lock may be held again when it returns: to do something that
+// excludes others, acquire the lock. It waits for holders of every kind.
+//
+// It asks the store after each RetryDelay, and when the holder's lease is about to
+// end. It calls OnWait with each answer. If ctx ends first, the error matches
+// ctx.Err(), and ErrBusy if the lock was held. While nodes cannot be reached, it goes
+// on for one TTL; any other error of the store is returned at once.
+//
+// A lease that is undecided, because some of several servers do not answer
+// (store.State.Undecided), is waited for like any other. BusyError.Undecided then reports
+// that. The wait ends when the servers decide that nobody holds the lock, or when the
+// lease has expired on so many of those that answer that the others do not matter.
+func (l *Lock) WaitFree(ctx context.Context) error {
+	mustHave(ctx)
+	if err := store.CheckName(l.name); err != nil {
+		return err
+	}
+	delay := l.delay()
+	ttl := orElse(l.o.TTL, DefaultTTL)
+	var last error
+	var trouble clock.Instant // since when the store gave no answer at all
+	for try := 1; ; try++ {
+		if ctx.Err() != nil {
+			return waits.GaveUp(ctx, last)
+		}
+		state, err := l.c.store.Inspect(ctx, l.name)
+		if err == nil && state.Free() {
+			return nil
+		}
+		if err == nil {
+			err = state.InUse()
+		} else if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return waits.GaveUp(ctx, waits.Both(last, err))
+		}
+		busy, retry := waits.CanWait(err)
+		switch now := l.c.holds.Now(); {
+		case !retry:
+			return err
+		case busy != nil:
+			trouble = 0
+		case trouble == 0:
+			trouble = now
+		case now.Sub(trouble) > ttl:
+			return err
+		}
+		last = err
+		if l.o.OnWait != nil {
+			l.o.OnWait(err)
+		}
+		clock.Sleep(ctx, waits.UntilFree(delay(try), busy))
+	}
+}
+
+// wait asks for the lock until it is granted, tries are used up, ctx ends, or
+// an error shows that waiting cannot help. With bound, what is derived from
+// the lease's context ends with ctx.
+func (l *Lock) wait(ctx context.Context, tries int, bound bool) (*Lease, error) {
+	mustHave(ctx)
+	call := l.c.begin(ctx)
+	var held *holds.Lease
+	answered, returned := false, false
+	defer func() {
+		switch {
+		case !answered: // a function of the user's ends this goroutine
+			l.observeOutcome(ctx, call, nil, 0, errEnded)
+		case !returned && held != nil: // the Observer failed
+			held.Discard()
+		}
+	}()
+	held, how, err := l.get(ctx, tries, bound, call)
+	answered = true
+	l.observeOutcome(ctx, call, held, how, err)
+	returned = true
+	if err != nil {
+		return nil, err
+	}
+	return &Lease{l.c, held}, nil
+}
+
+// errEnded is the error of Failed if the caller does not live to see any.
+var errEnded = errors.New("a function given to the client ended the goroutine that waited for the lock")
+
+// get asks for the lock, or re-enters the lease that ctx carries. It returns how the lease was
+// obtained; 0 means by re-entry.
+func (l *Lock) get(ctx context.Context, tries int, bound bool, call call) (*holds.Lease, EventKind, error) {
+	t, err := l.terms()
+	if err != nil {
+		return nil, 0, err
+	}
+	if held, err := l.reenter(ctx, &t, bound); held != nil || err != nil {
+		return held, 0, err
+	}
+	if l.o.Owner != "" && tries != 1 {
+		return nil, 0, invalid("a fixed Owner needs a single attempt: use Try, or set Tries to 1")
+	}
+	by := waits.Caller{Owner: l.o.Owner, Tries: tries, Bound: bound, MinHold: l.o.MinHold, RetryDelay: l.delay(), Trace: call.trace, OnWait: l.o.OnWait}
+	if l.c.observe != nil {
+		by.OnCause = func(reason error, position int) { l.observeWaiting(ctx, call, reason, position) }
+	}
+	if !ownerPerAttempt && by.Owner == "" {
+		by.Owner = store.NewOwner()
+	}
+	held, handed, err := l.c.queues.Acquire(ctx, t, &by)
+	if handed {
+		return held, Handed, err
+	}
+	return held, Acquired, err
+}
+
+// terms returns what l wants, or an error if l is invalid or its store never
+// gives that. It sends nothing.
+func (l *Lock) terms() (waits.Terms, error) {
+	if err := store.CheckName(l.name); err != nil {
+		return waits.Terms{}, err
+	}
+	life, err := l.o.life()
+	if err != nil {
+		return waits.Terms{}, err
+	}
+	caps := l.c.store.Caps()
+	if err := caps.CheckTTL(life.TTL); err != nil {
+		return waits.Terms{}, err
+	}
+	if l.o.Require > caps.Class {
+		return waits.Terms{}, fmt.Errorf("%w: lock %q requires %v, and this store (%s, nodes: %d) gives %v at most", ErrUnsupported, l.name, l.o.Require, caps.Engine, caps.Nodes, caps.Class)
+	}
+	want, err := l.take.check(l.name, l.o.Weight, caps)
+	if err != nil {
+		return waits.Terms{}, err
+	}
+	return waits.Terms{Name: l.name, Purpose: l.o.Purpose, Life: life, Require: l.o.Require, Barge: l.o.Barge, Unrenewed: l.unrenewed || life.Renew == 0, Kind: want.kind, Weight: want.weight}, nil
+}
+
+// reenter returns another lease of the grant that ctx carries a lease of, or nil if ctx carries
+// none that is held and can be re-entered. It returns an error if t is something else than
+// was granted.
+func (l *Lock) reenter(ctx context.Context, t *waits.Terms, bound bool) (*holds.Lease, error) {
+	if l.take.anew {
+		return nil, nil
+	}
+	outer := l.c.holds.CarriedAndHeld(ctx, l.name)
+	if outer == nil || l.o.Owner != "" && l.o.Owner != outer.Owner() {
+		return nil, nil
+	}
+	if err := reenters(t, outer.Request()); err != nil {
+		return nil, err
+	}
+	return outer.Reenter(ctx, bound), nil
+}
+
+// delay is the pause after the try-th attempt.
+func (l *Lock) delay() func(try int) time.Duration {
+	if l.o.RetryDelay != nil {
+		return l.o.RetryDelay
+	}
+	return l.c.holds.RetryDelay
+}
+
+// during calls fn with lease, and releases it.
+func (l *Lock) during(ctx context.Context, lease *Lease, fn func(ctx context.Context, l *Lease) error) error {
+	return l.c.during(ctx, l.name, lease.Release, func() error { return fn(lease.Context(), lease) })
+}
+
+// during calls fn, and then release, whatever becomes of fn. It joins their errors. A panic
+// does not wait for MinHold: the context of release has ended then.
+func (c *Client) during(ctx context.Context, name string, release func(context.Context) error, fn func() error) (err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			ended, cancel := context.WithCancel(ctx)
+			cancel()
+			ctx = ended
+		}
+		released := release(ctx)
+		switch {
+		case released == nil:
+		case !returned: // panicking: there is nobody to return it to
+			c.holds.Log.Error("release after a panic failed", "lock", name, "err", released)
+		case !errors.Is(err, released):
+			err = errors.Join(err, released)
+		}
+	}()
+	err = fn()
+	returned = true
+	return err
 }

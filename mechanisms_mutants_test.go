@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/holds"
 	"github.com/leasehold-dev/leasehold/internal/waitq"
+	"github.com/leasehold-dev/leasehold/internal/waits"
 )
 
 // off is the environment variable that names the mechanism to switch off.
@@ -50,7 +52,7 @@ func init() {
 	if name == "" {
 		return
 	}
-	for _, of := range []map[string]*bool{leasehold.WaitMechanisms, leasehold.KindMechanisms, waitq.Mechanisms, waitq.QueueMechanisms} {
+	for _, of := range []map[string]*bool{leasehold.UseMechanisms, holds.Mechanisms, holds.BreakMechanisms, waits.Mechanisms, waits.KindMechanisms, waitq.Mechanisms, waitq.QueueMechanisms} {
 		if on := of[name]; on != nil {
 			*on = false
 			return

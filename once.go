@@ -95,8 +95,8 @@ func (c *Client) Once(ctx context.Context, job string, t Tick, fn func(ctx conte
 			t.OnSkip(Skip{job, tick, by, running})
 		}
 	}
-	run := newLock(&c.queues, job, claim{anew: true}).With(LockOptions{TTL: t.TTL, MaxHold: t.LockAtMostFor, Notice: t.Notice, Purpose: t.Purpose, Require: t.Require})
-	lease, err := c.wait(ctx, &run.r, 1, true)
+	run := (&Lock{c: c, name: job, take: claim{anew: true}}).With(LockOptions{TTL: t.TTL, MaxHold: t.LockAtMostFor, Notice: t.Notice, Purpose: t.Purpose, Require: t.Require})
+	lease, err := run.wait(ctx, 1, true)
 	if errors.Is(err, ErrBusy) {
 		if st, e := c.store.Inspect(ctx, record.Name); e == nil && st.Held {
 			skip(st.Holder, true)
@@ -156,7 +156,7 @@ func (t Tick) record(ctx context.Context, c *Client, job string) (time.Time, sto
 		Name:    t.name(job, tick, keep),
 		Owner:   store.NewOwner(),
 		TTL:     max(keep, caps.MinTTL, store.MinTTL),
-		Meta:    c.describer.describe(t.Purpose, trace, false),
+		Meta:    c.queues.Describe(t.Purpose, trace, false),
 		Require: t.Require,
 	}
 	if err := r.Check(caps); err != nil {

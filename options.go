@@ -161,8 +161,6 @@ func Backoff(least, most time.Duration) func(try int) time.Duration {
 	}
 }
 
-var defaultRetryDelay = Backoff(10*time.Millisecond, 250*time.Millisecond)
-
 // merge returns o with the fields that are set in over.
 func (o LockOptions) merge(over LockOptions) LockOptions {
 	set(&o.TTL, over.TTL)

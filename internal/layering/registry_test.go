@@ -22,6 +22,8 @@ var project = rules{
 		{"internal/tally", "adapters/synclocker", "internal/testenv/adaptertest", "internal/testenv/idle"},
 		{"internal/held"},
 		{"."},
+		{"internal/waits"},
+		{"internal/holds"},
 		{"internal/renewer"},
 		{"internal/leasefsm", "internal/waitq"},
 		{"store/redisstore/redisadmin"},
@@ -69,7 +71,9 @@ var project = rules{
 		"cmd/leasehold":                      {"cmd/leasehold/internal/cli"},
 		"cmd/leasehold/internal/manual":      {"cmd/leasehold/internal/help"},                                              // reads any command's help
 		"cmd/leasehold/internal/runner":      {"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/sigaction"}, // runs a command; what a lock or a store is, it does not know
-		".":                                  {"store", "internal/leasefsm", "internal/waitq", "internal/renewer", "internal/callback", "internal/validity", "internal/clock", "fence"},
+		".":                                  {"store", "internal/holds", "internal/waits", "internal/leasefsm", "internal/validity", "internal/clock", "fence"},
+		"internal/waits":                     {"store", "internal/holds", "internal/waitq", "internal/leasefsm", "internal/validity", "internal/clock"},
+		"internal/holds":                     {"store", "internal/renewer", "internal/callback", "internal/leasefsm", "internal/validity", "internal/clock", "fence"},
 		"cmd/leasehold/internal/lab/torture": {".", "store", "cmd/leasehold/internal/lab/history", "internal/clock", "guard/httpguard"},
 		"internal/lab/load":                  {"."},
 		"internal/tally":                     {".", "store", "store/redisstore"},

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/holds"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/internal/proof/explore"
 	"github.com/leasehold-dev/leasehold/internal/proof/queues"
@@ -19,6 +20,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/renewer"
 	"github.com/leasehold-dev/leasehold/internal/retain"
 	"github.com/leasehold-dev/leasehold/internal/waitq"
+	"github.com/leasehold-dev/leasehold/internal/waits"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
@@ -141,7 +143,7 @@ func TestEveryMechanismHasAChecker(t *testing.T) {
 		bySimulator[m.Mechanism()] = true
 	}
 	for _, of := range []map[string]*bool{
-		leasehold.Mechanisms, leasehold.WaitMechanisms, renewer.Mechanisms, waitq.Mechanisms, waitq.QueueMechanisms, leasefsm.Mechanisms,
+		leasehold.Mechanisms, holds.Mechanisms, waits.Mechanisms, renewer.Mechanisms, waitq.Mechanisms, waitq.QueueMechanisms, leasefsm.Mechanisms,
 		quorum.Mechanisms, driver.Mechanisms, retain.Mechanisms, redisstore.Mechanisms,
 	} {
 		for name, on := range of {

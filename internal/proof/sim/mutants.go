@@ -10,11 +10,13 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/holds"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/internal/renewer"
 	"github.com/leasehold-dev/leasehold/internal/waitq"
+	"github.com/leasehold-dev/leasehold/internal/waits"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
@@ -36,16 +38,16 @@ const tries = 40
 // Mutants are those that the simulator notices, sorted by name, each with the run in which
 // it does. The definition of each mechanism says what it is for.
 func Mutants() []Mutant {
-	client, nodes := leasehold.Mechanisms, redisstore.Mechanisms
+	client, held, nodes := leasehold.Mechanisms, holds.Mechanisms, redisstore.Mechanisms
 	all := []Mutant{
 		{Name: "boot-clock", script: dozing, seed: 1},
 		{Name: "client-clock-read", mech: renewer.Mechanisms["clock-read"], script: dozingLong, seed: 4},
-		{Name: "client-err-looks", mech: client["err-looks"], script: dozing, seed: 1},
-		{Name: "client-least-hold", mech: client["least-hold"], script: OfSeed, seed: 1},
+		{Name: "client-err-looks", mech: held["err-looks"], script: dozing, seed: 1},
+		{Name: "client-least-hold", mech: held["least-hold"], script: OfSeed, seed: 1},
 		{Name: "client-longest-hold", mech: client["longest-hold"], script: quiet, seed: 1},
-		{Name: "client-loss-told", mech: client["loss-told"], script: quiet, seed: 1},
+		{Name: "client-loss-told", mech: held["loss-told"], script: quiet, seed: 1},
 		{Name: "client-notice", mech: client["notice"], script: holding, seed: 1},
-		{Name: "client-release-detached", mech: client["release-detached"], script: holding, seed: 1, idle: true},
+		{Name: "client-release-detached", mech: held["release-detached"], script: holding, seed: 1, idle: true},
 		{Name: "client-renewing", mech: client["renewing"], script: rollingShort, seed: 1},
 		{Name: "driver-discount-each", mech: driver.Mechanisms["discount-each"], script: jumpingTogether, seed: 2},
 		{Name: "quorum-confirm-token", mech: quorum.Mechanisms["confirm-token"], script: OfSeed, seed: 10},
@@ -60,7 +62,7 @@ func Mutants() []Mutant {
 		{Name: "redis-look-at-mark", mech: nodes["look-at-mark"], script: losing, seed: 1},
 		{Name: "redis-releases-retained", mech: nodes["releases-retained"], script: blinking, seed: 1, idle: true},
 		{Name: "redis-stamp-of-push", mech: nodes["stamp-of-push"], script: contention, seed: 2},
-		{Name: "wait-grant-from-since", mech: leasehold.WaitMechanisms["grant-from-since"], script: contention, seed: 2},
+		{Name: "wait-grant-from-since", mech: waits.Mechanisms["grant-from-since"], script: contention, seed: 2},
 		{Name: "wait-returned-given-up", mech: waitq.Mechanisms["returned-given-up"], script: refusing, seed: 2, idle: true},
 
 		{Name: "quarantine", edit: "quarantine", script: crashing, seed: 1},
@@ -84,10 +86,10 @@ func MutantSteps() []Mutant {
 		majorityExtended = "renew(each node of the majority extended the lease until then"
 	)
 	const readWrite, semaphore = 1, 2
-	client, nodes := leasehold.Mechanisms, redisstore.Mechanisms
+	held, nodes := holds.Mechanisms, redisstore.Mechanisms
 	all := []Mutant{
 		{Name: "boot-clock", script: dozing, seed: 1, step: "renew(the lease is valid still"},
-		{Name: "client-renewal-from-start", mech: client["renewal-from-start"], script: holding, seed: 1, step: majorityExtended},
+		{Name: "client-renewal-from-start", mech: held["renewal-from-start"], script: holding, seed: 1, step: majorityExtended},
 		{Name: "driver-discount-each", mech: driver.Mechanisms["discount-each"], script: jumpingTogether, seed: 2, step: majorityGranted},
 		{Name: "driver-uncounted-renewals", mech: driver.Mechanisms["uncounted-renewals"], script: jumpingTogether, seed: 1, step: majorityExtended},
 		{Name: "lease-from-start", mech: leasefsm.Mechanisms["from-start"], script: dozing, seed: 1, step: majorityGranted},
@@ -95,7 +97,7 @@ func MutantSteps() []Mutant {
 		{Name: "quorum-over-half", mech: quorum.Mechanisms["over-half"], script: deafening, seed: 1, step: majorityGranted},
 		{Name: "redis-clock-watch", mech: nodes["clock-watch"], script: jumpingTogether, seed: 2, step: majorityGranted},
 		{Name: "redis-stamp-of-push", mech: nodes["stamp-of-push"], script: contention, seed: 2, step: majorityGranted},
-		{Name: "wait-grant-from-since", mech: leasehold.WaitMechanisms["grant-from-since"], script: contention, seed: 2, step: majorityGranted},
+		{Name: "wait-grant-from-since", mech: waits.Mechanisms["grant-from-since"], script: contention, seed: 2, step: majorityGranted},
 
 		{Name: "quarantine", edit: "quarantine", script: crashing, seed: 1, step: "grant(the node's quarantine is over"},
 		{Name: "quarantine-long-enough", edit: "quarantine-long-enough", script: crashing, seed: 3, step: "grant(the node's quarantine is over"},

@@ -1,4 +1,4 @@
-package leasehold
+package waits
 
 import (
 	"os"
@@ -31,9 +31,10 @@ func (d *describer) init() {
 	d.pid = os.Getpid()
 }
 
-// describe returns the description of an attempt: this process, the purpose, whether the
+// Describe returns the description of an attempt: this process, the purpose, whether the
 // lease is renewed, and the trace if there is room for it.
-func (d *describer) describe(purpose, trace string, renewed bool) string {
+func (c *Queues) Describe(purpose, trace string, renewed bool) string {
+	d := &c.describer
 	now := time.Now()
 	if l := d.last.Load(); l != nil && l.since == now.Unix() && l.purpose == purpose && l.trace == trace && l.renewed == renewed {
 		return l.text

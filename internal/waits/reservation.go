@@ -1,4 +1,4 @@
-package leasehold
+package waits
 
 import (
 	"context"
@@ -10,6 +10,12 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/waitq"
 	"github.com/leasehold-dev/leasehold/store"
 )
+
+// Under contention most of the cost of a turn is to release the lock and then to join
+// the queue for the next turn. A client does both in one message, if the store can (see
+// store.Store.ReleaseAndRejoin), when it will want the lock again at once, as it did the last few
+// times. The place is then reserved for the first
+// goroutine that wants the lock; if none does within a moment it is given up.
 
 // reservedFor is how long a place is reserved at most; it is half of that at least. While
 // places follow each other quickly, the timer for them runs on, since setting it for each place
@@ -35,8 +41,8 @@ type reservations struct {
 	seldom  bool          // the one before that was asked for much earlier
 }
 
-func (rs *reservations) init(c *queues) {
-	rs.timer = time.AfterFunc(reservedFor, func() { c.guard.Run(c.lapse, nil) })
+func (rs *reservations) init(c *Queues) {
+	rs.timer = time.AfterFunc(reservedFor, func() { c.holds.Guard.Run(c.lapse, nil) })
 	rs.timer.Stop()
 }
 
@@ -67,7 +73,7 @@ func (q *queue) dropReservationLocked() *reservation {
 }
 
 // lapse gives up the places that no goroutine has claimed in time. A timer calls it.
-func (c *queues) lapse() {
+func (c *Queues) lapse() {
 	c.mutex.Lock()
 	var old []*reservation
 	rs := &c.reservations
@@ -90,10 +96,61 @@ func (c *queues) lapse() {
 }
 
 // giveUp gives up a place that nobody wants.
-func (c *queues) giveUp(p *reservation) {
+func (c *Queues) giveUp(p *reservation) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.req.TTL)
 	defer cancel()
-	if err := c.store.Release(ctx, store.ReleaseRequest{Lease: p.req.Lease}); err != nil && !errors.Is(err, store.ErrNotHeld) {
-		c.log.Debug("a place in the queue that nobody wants ends by its TTL", "lock", p.req.Name, "err", err)
+	if err := c.holds.Store.Release(ctx, store.ReleaseRequest{Lease: p.req.Lease}); err != nil && !errors.Is(err, store.ErrNotHeld) {
+		c.holds.Log.Debug("a place in the queue that nobody wants ends by its TTL", "lock", p.req.Name, "err", err)
 	}
+}
+
+// Release makes the request r in the store. It may reserve the next place in the
+// store's queue.
+func (q *queue) Release(ctx context.Context, r store.ReleaseRequest) error {
+	if !q.c.rejoins {
+		return q.c.holds.Store.Release(ctx, r)
+	}
+	p := q.reservationWanted()
+	if p == nil {
+		err := q.c.holds.Store.Release(ctx, r)
+		q.noteRelease()
+		return err
+	}
+	queued, err := q.c.holds.Store.ReleaseAndRejoin(ctx, r, p.req)
+	if queued && !q.reserveNext(p) {
+		q.c.giveUp(p)
+	}
+	return err
+}
+
+// noteRelease notes that the lock was released.
+func (q *queue) noteRelease() {
+	now := q.c.lock()
+	defer q.c.mutex.Unlock()
+	q.c.contentions.Of(q.Name).Released(now)
+}
+
+// reservationWanted returns the place to reserve with a release, or nil.
+func (q *queue) reservationWanted() *reservation {
+	now := q.c.lock()
+	defer q.c.mutex.Unlock()
+	if !q.m.RejoinWanted() {
+		return nil
+	}
+	p := &reservation{start: now, rank: rankOf(time.Now())}
+	p.req = q.request(p.rank, q.traceLocked())
+	return p
+}
+
+// reserveNext reserves p for the next goroutine that wants the lock. It returns false if
+// another goroutine has asked the store meanwhile.
+func (q *queue) reserveNext(p *reservation) bool {
+	q.c.mutex.Lock()
+	defer q.c.mutex.Unlock()
+	next := q.c.queueLocked(q.Terms) // q may have been forgotten meanwhile
+	if _, refused := next.stepLocked(waitq.Event[*waiter]{Kind: waitq.Reserve, Rank: p.rank}, 0); refused {
+		return false
+	}
+	next.keepReservationLocked(p)
+	return true
 }

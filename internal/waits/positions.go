@@ -1,4 +1,4 @@
-package leasehold
+package waits
 
 import "slices"
 

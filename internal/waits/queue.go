@@ -1,7 +1,6 @@
-package leasehold
+package waits
 
 import (
-	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -13,8 +12,8 @@ import (
 // do, and the queue carries that out. It exists only while a goroutine asks, holds or waits.
 // The queues' mutex guards it.
 type queue struct {
-	terms
-	c        *queues
+	Terms
+	c        *Queues
 	m        waitq.Queue[*waiter]
 	place    *place       // in the store's queue; nil when there is none
 	reserved *reservation // such a place that no waiter has taken over yet
@@ -25,59 +24,6 @@ type queue struct {
 	reason   error // why the lock was not granted so far
 	reasonAt clock.Instant
 	refresh  refresher // for waiters that give up
-}
-
-// queues are all the queues of a client. They have a mutex of their own, so that renewals and
-// deadlines do not wait until queues with many waiters are served. It is locked before the
-// client's, never after it.
-type queues struct {
-	holds
-	mutex        sync.Mutex
-	known        map[terms]*queue
-	numbered     uint64 // queues of one goroutine so far
-	contentions  waitq.Contentions
-	reservations reservations
-}
-
-// init makes the queues ready for use.
-func (c *queues) init() {
-	c.known = make(map[terms]*queue)
-	c.reservations.init(c)
-}
-
-// lockQueues locks the mutex of the queues and reads the clock, as core.lock does for that of
-// the client.
-func (c *queues) lockQueues() (now clock.Instant) {
-	c.mutex.Lock()
-	read := false
-	defer func() {
-		if !read {
-			c.mutex.Unlock()
-		}
-	}()
-	now = c.now()
-	read = true
-	return now
-}
-
-// queueForLocked returns the queue for t.
-func (c *queues) queueForLocked(t terms) *queue {
-	q := c.known[t]
-	if q == nil {
-		q = &queue{terms: t, c: c}
-		q.m = waitq.New[*waiter](t.life.TTL, c.contentions.Of(t.name))
-		c.known[t] = q
-	}
-	return q
-}
-
-// ownQueueLocked returns a queue for t that nobody else joins.
-func (c *queues) ownQueueLocked(t terms) *queue {
-	if ownPlaces {
-		c.numbered++
-		t.own = c.numbered
-	}
-	return c.queueForLocked(t)
 }
 
 // triesFirstLocked reports whether the goroutine that has just arrived asks the
@@ -103,7 +49,7 @@ func (q *queue) stepLocked(e waitq.Event[*waiter], now clock.Instant) (left wait
 		case waitq.TellListeners:
 			q.tellLocked(&q.listeners)
 		case waitq.Start:
-			go asker{q}.waitInStore()
+			go q.waitInStore()
 		default:
 			left, ok = a, true
 		}
@@ -112,7 +58,7 @@ func (q *queue) stepLocked(e waitq.Event[*waiter], now clock.Instant) (left wait
 		q.place = nil
 	}
 	if q.m.Idle() {
-		delete(q.c.known, q.terms)
+		delete(q.c.known, q.Terms)
 	}
 	return left, ok
 }
@@ -147,22 +93,17 @@ func (q *queue) refuseAllLocked(err error) {
 // rankOf is the rank of a place that is taken at that time.
 func rankOf(t time.Time) uint64 { return uint64(max(0, t.UnixMicro())) }
 
-// ownerAt returns a fresh owner value of that rank.
-func ownerAt(rank uint64) string { return store.NewOwnerAt(time.UnixMicro(int64(rank))) }
-
-// request is the request of the queue, without an owner. trace is that of the goroutine
-// for which it asks.
-func (q *queue) request(trace string) store.WaitRequest {
-	return store.WaitRequest{
-		Lease: store.Lease{Name: q.name, Kind: q.kind, Weight: q.weight, Meta: q.c.describer.describe(q.purpose, trace, !q.unrenewed), TTL: q.life.TTL, Require: q.require},
-		Barge: q.barge,
-	}
+// request is the request of the queue for a place of that rank.
+func (q *queue) request(rank uint64, trace string) store.WaitRequest {
+	r := store.WaitRequest{Lease: q.c.lease(&q.Terms, trace), Barge: q.Barge}
+	r.Owner = store.NewOwnerAt(time.UnixMicro(int64(rank)))
+	return r
 }
 
 // traceLocked returns the trace of the waiter that is first in the queue, if there is one.
 func (q *queue) traceLocked() string {
 	if first := q.m.Foremost(); first != nil {
-		return first.Of.r.call.trace
+		return first.Of.by.Trace
 	}
 	return ""
 }
@@ -180,3 +121,57 @@ func (q *queue) newPlaceLocked(now clock.Instant) *place {
 	}
 	return q.place
 }
+
+// Each news wakes all waiters that read it, and a lock that changes hands has news all the
+// time. Up to fewWaiters are told at once; more of them are told together what is new, as seldom
+// as keeps them from using the processor for nothing else.
+const (
+	fewWaiters = 64
+	perWaiter  = 100 * time.Microsecond
+)
+
+// news wakes waiters of a queue that have to read anew why they wait. The queues' mutex guards
+// it.
+type news struct {
+	next chan struct{} // closed when there is some; nil while nobody waits for it
+	due  bool          // it will be closed soon
+}
+
+// waitLocked returns a channel that is closed when there is news.
+func (n *news) waitLocked() <-chan struct{} {
+	if n.next == nil {
+		n.next = make(chan struct{})
+	}
+	return n.next
+}
+
+// tellLocked has n wake those that wait for it.
+func (q *queue) tellLocked(n *news) {
+	switch many := q.m.Len(); {
+	case n.next == nil || n.due:
+	case many <= fewWaiters:
+		close(n.next)
+		n.next = nil
+	default:
+		n.due = true
+		time.AfterFunc(time.Duration(many)*perWaiter, func() { q.c.holds.Guard.Run(func() { q.tellDue(n) }, nil) })
+	}
+}
+
+// tellDue wakes many. It does so without the mutex, since that takes long.
+func (q *queue) tellDue(n *news) {
+	q.c.mutex.Lock()
+	next := n.next
+	n.next, n.due = nil, false
+	q.c.mutex.Unlock()
+	if next != nil {
+		close(next)
+	}
+}
+
+// told is a channel with news.
+var told = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()

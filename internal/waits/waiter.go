@@ -1,20 +1,21 @@
-package leasehold
+package waits
 
 import (
 	"context"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/holds"
 	"github.com/leasehold-dev/leasehold/internal/waitq"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // waiter is one goroutine in a queue.
 type waiter struct {
 	waitq.Waiter[*waiter]
 	q        *queue
-	r        *recipe
+	by       Caller
 	ctx      context.Context
-	bound    bool
 	done     bool            // answered, and no longer in the queue
 	answer   chan answer     // holds one
 	news     <-chan struct{} // closed when there is a new reason to wait
@@ -30,15 +31,15 @@ type withdrawal struct {
 
 // answer ends a wait.
 type answer struct {
-	lease *Lease
-	how   EventKind
-	err   error
+	lease  *holds.Lease
+	handed bool // by another goroutine or process
+	err    error
 }
 
 // newWaiter returns a waiter that is in no queue yet.
-func (q *queue) newWaiter(r *recipe, ctx context.Context, bound bool) *waiter {
-	w := &waiter{q: q, r: r, ctx: ctx, bound: bound, answer: make(chan answer, 1)}
-	w.Of, w.Listens = w, r.listens()
+func (q *queue) newWaiter(ctx context.Context, by *Caller) *waiter {
+	w := &waiter{q: q, by: *by, ctx: ctx, answer: make(chan answer, 1)}
+	w.Of, w.Listens = w, by.listens()
 	return w
 }
 
@@ -64,7 +65,7 @@ func (w *waiter) joinLocked(e waitq.Event[*waiter], now clock.Instant) *place {
 }
 
 // get waits at p, or else in the queue.
-func (w *waiter) get(p *place, began clock.Instant) (lease *Lease, how EventKind, err error) {
+func (w *waiter) get(p *place) (lease *holds.Lease, handed bool, err error) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -72,47 +73,46 @@ func (w *waiter) get(p *place, began clock.Instant) (lease *Lease, how EventKind
 		}
 	}()
 	if p != nil && !w.waitAt(p) {
-		lease, how, err = w.result()
+		lease, handed, err = w.result()
 	} else {
-		lease, how, err = w.wait(began)
+		lease, handed, err = w.wait()
 	}
 	returned = true
-	return lease, how, err
+	return lease, handed, err
 }
 
 // result returns the answer of w, whose wait is over. Without one, its context or its patience has
 // ended, and w leaves the queue.
-func (w *waiter) result() (*Lease, EventKind, error) {
+func (w *waiter) result() (*holds.Lease, bool, error) {
 	select {
 	case a := <-w.answer:
-		return a.lease, a.how, a.err
+		return a.lease, a.handed, a.err
 	default:
 		return w.withdraw()
 	}
 }
 
 // wait waits in the queue, and reports the reasons.
-func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
+func (w *waiter) wait() (*holds.Lease, bool, error) {
 	var patience *time.Timer // with a store that gives no answer; seldom needed
 	var over <-chan time.Time
-	var said cause
 	for {
 		select {
 		case a := <-w.answer:
-			return a.lease, a.how, a.err
+			return a.lease, a.handed, a.err
 		case <-w.ctx.Done():
 			return w.withdraw()
 		case <-w.news:
 		case <-over:
 		}
-		now := w.q.c.lockQueues()
+		now := w.q.c.lock()
 		if w.done {
 			w.q.c.mutex.Unlock()
 			return w.result()
 		}
 		w.news = w.newsLocked()
 		var why error
-		if w.r.listens() {
+		if w.Listens {
 			why = w.reasonLocked(now)
 		}
 		left, trouble := w.patienceLocked(now)
@@ -130,7 +130,7 @@ func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 			patience.Stop()
 		}
 		if why != nil {
-			w.tellWaiting(began, why, &said)
+			w.tell(why)
 		}
 	}
 }
@@ -144,12 +144,12 @@ func (w *waiter) newsLocked() <-chan struct{} {
 	return w.q.all.waitLocked()
 }
 
-// tellWaiting calls the user's functions. If the context ends while they block,
+// tell calls the user's functions. If the context ends while they block,
 // w leaves the queue at once.
-func (w *waiter) tellWaiting(began clock.Instant, why error, told *cause) {
+func (w *waiter) tell(why error) {
 	stop := context.AfterFunc(w.ctx, w.stepAside)
 	defer stop()
-	w.r.seeWaiting(w.ctx, began, why, told)
+	w.by.tell(why)
 }
 
 // patienceLocked returns how long w goes on waiting for a store that gives it no
@@ -161,7 +161,7 @@ func (w *waiter) patienceLocked(now clock.Instant) (left time.Duration, trouble 
 // reasonLocked returns why w waits at now.
 func (w *waiter) reasonLocked(now clock.Instant) error {
 	q, ahead := w.q, w.q.positions.ahead(w)
-	busy, ok := q.reason.(*BusyError)
+	busy, ok := q.reason.(*store.BusyError)
 	if !ok {
 		return q.reason
 	}
@@ -185,21 +185,21 @@ func (w *waiter) endLocked(a answer) {
 // withdraw takes w, whose context or patience has ended, out of the queue. It returns the
 // error for that, or the answer if that came first. The last waiter of a queue returns only
 // when nothing is left of its place in the store's queue.
-func (w *waiter) withdraw() (*Lease, EventKind, error) {
+func (w *waiter) withdraw() (*holds.Lease, bool, error) {
 	q := w.q
-	now := q.c.lockQueues()
+	now := q.c.lock()
 	if w.done {
 		q.c.mutex.Unlock()
 		a := <-w.answer
-		return a.lease, a.how, a.err
+		return a.lease, a.handed, a.err
 	}
 	w.withdrawLocked(now)
 	q.c.mutex.Unlock()
 	w.awaitPlace()
 	if w.ctx.Err() == nil {
-		return nil, 0, w.withdrew.why
+		return nil, false, w.withdrew.why
 	}
-	return nil, 0, gaveUp(w.ctx, q.refresh.holder(w.ctx, q.c, q.name, q.life.TTL, w.withdrew.departure))
+	return nil, false, GaveUp(w.ctx, q.refresh.holder(w.ctx, q, w.withdrew.departure))
 }
 
 // withdrawLocked takes w out of the queue, unless it is out of it already.
@@ -238,7 +238,7 @@ func (w *waiter) abandon() {
 	if w.done {
 		w.q.c.mutex.Unlock()
 		if a := <-w.answer; a.lease != nil {
-			a.lease.discard()
+			a.lease.Discard()
 		}
 		return
 	}
@@ -250,8 +250,8 @@ func (w *waiter) abandon() {
 // stepAside withdraws w when its context ends while a function of the user's keeps
 // its goroutine from leaving.
 func (w *waiter) stepAside() {
-	w.q.c.guard.Run(func() {
-		now := w.q.c.lockQueues()
+	w.q.c.holds.Guard.Run(func() {
+		now := w.q.c.lock()
 		defer w.q.c.mutex.Unlock()
 		if !w.done {
 			w.withdrawLocked(now)

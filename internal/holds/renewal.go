@@ -1,4 +1,4 @@
-package leasehold
+package holds
 
 import (
 	"context"
@@ -13,25 +13,19 @@ import (
 )
 
 // renewals carries out what the renewer finds due.
-type renewals struct{ c *holds }
-
-// init has the holds renewed from now on.
-func (c *holds) init() {
-	c.clockFailedLocked = c.loseAllLocked
-	c.renewer.Init(renewals{c})
-}
+type renewals struct{ c *Holds }
 
 func (r renewals) Lock()                 { r.c.mu.Lock() }
 func (r renewals) Unlock()               { r.c.mu.Unlock() }
 func (r renewals) LockAt() clock.Instant { return r.c.lock() }
-func (r renewals) Contain(f func())      { r.c.guard.Run(f, nil) }
+func (r renewals) Contain(f func())      { r.c.Guard.Run(f, nil) }
 func (r renewals) Renew(batch []*hold)   { r.c.renew(context.Background(), batch) }
 
 func (r renewals) Step(h *hold, e leasefsm.Event, now clock.Instant) { h.stepLocked(e, 0, now) }
 
 // renew asks the store to renew batch, and waits for the answers for no longer
 // than until the next renewal of any of them would be due, or until caller ends.
-func (c *holds) renew(caller context.Context, batch []*hold) []error {
+func (c *Holds) renew(caller context.Context, batch []*hold) []error {
 	reqs := make([]store.Lease, len(batch))
 	bound := batch[0].req.TTL
 	for i, h := range batch {
@@ -46,15 +40,15 @@ func (c *holds) renew(caller context.Context, batch []*hold) []error {
 			c.renewalFailed(batch)
 		}
 	}()
-	start := c.clock.Now()
-	errs := c.store.Renew(ctx, reqs)
+	start := c.Clock.Now()
+	errs := c.Store.Renew(ctx, reqs)
 	abandoned := caller.Err() != nil
 	if !renewalFromStart {
-		start = c.clock.Now()
+		start = c.Clock.Now()
 	}
 
 	var denied []*hold // and perhaps broken
-	defer func() { c.deny(denied, c.clock.Now().Sub(start)) }()
+	defer func() { c.deny(denied, c.Clock.Now().Sub(start)) }()
 	now := c.lock()
 	defer c.mu.Unlock()
 	settled = true
@@ -86,7 +80,7 @@ const maxExplained = 16
 // before who broke them, if somebody did: the holder is told once. A renewal has just taken
 // the time took, and the question may take a little longer. A lease that was broken is its
 // holder's meanwhile, except with BreakRequest.Now.
-func (c *holds) deny(denied []*hold, took time.Duration) {
+func (c *Holds) deny(denied []*hold, took time.Duration) {
 	if len(denied) == 0 {
 		return
 	}
@@ -94,7 +88,7 @@ func (c *holds) deny(denied []*hold, took time.Duration) {
 	var asked sync.WaitGroup
 	for i, h := range denied {
 		asked.Go(func() {
-			c.guard.Run(func() { broken[i] = h.brokenBy(context.Background(), took) }, nil)
+			c.Guard.Run(func() { broken[i] = h.brokenBy(context.Background(), took) }, nil)
 		})
 	}
 	asked.Wait()
@@ -110,12 +104,12 @@ func (c *holds) deny(denied []*hold, took time.Duration) {
 // in time.
 func (h *hold) brokenBy(ctx context.Context, took time.Duration) *store.Broken {
 	h.c.lock()
-	fixed, token := h.fixed, h.token
+	fixed, token := h.Fixed, h.token
 	h.c.mu.Unlock()
 	bound := min(max(2*took, 100*time.Millisecond), 500*time.Millisecond, h.req.TTL/6)
 	ctx, cancel := clock.Bound(ctx, bound)
 	defer cancel()
-	state, err := h.c.store.Inspect(ctx, h.req.Name)
+	state, err := h.c.Store.Inspect(ctx, h.req.Name)
 	if b := state.Broken; err == nil && b != nil && b.Owner == h.req.Owner && (!fixed || b.Token == token) {
 		return b
 	}
@@ -123,7 +117,7 @@ func (h *hold) brokenBy(ctx context.Context, took time.Duration) *store.Broken {
 }
 
 // renewalFailed has the leases of batch renewed again before long.
-func (c *holds) renewalFailed(batch []*hold) {
+func (c *Holds) renewalFailed(batch []*hold) {
 	now := c.lock()
 	defer c.mu.Unlock()
 	for _, h := range batch {
@@ -135,8 +129,8 @@ func (c *holds) renewalFailed(batch []*hold) {
 // renewalFailedLocked notes that a renewal has failed with h.lastErr.
 func (h *hold) renewalFailedLocked(now clock.Instant) {
 	h.stepLocked(leasefsm.RenewalUnknown, 0, now)
-	if h.c.observe != nil && h.fsm.Live() && len(h.shares) > 0 {
-		h.shares[0].observeLaterLocked(RenewalFailed, now, h.lastErr)
+	if h.c.Observe != nil && h.fsm.Live() && len(h.leases) > 0 {
+		h.leases[0].observeLaterLocked(RenewalFailed, now, h.lastErr)
 	}
 }
 
@@ -144,7 +138,7 @@ var errRenewal = errors.New("the renewal panicked")
 
 // renewNow renews h now, and waits for the store's answer. Renewals that are due go on meanwhile:
 // a caller who does not wait long enough must not hold them up.
-func (c *holds) renewNow(ctx context.Context, h *hold) error {
+func (c *Holds) renewNow(ctx context.Context, h *hold) error {
 	h.renewed.Store(true)
 	return c.renew(ctx, []*hold{h})[0]
 }

@@ -1,4 +1,4 @@
-package leasehold
+package holds
 
 import (
 	"maps"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
-	"github.com/leasehold-dev/leasehold/store"
 )
 
 // A store may say that a lease was broken. The client then renews it at once, and its
@@ -36,10 +35,10 @@ type hints struct {
 	early map[string]bool
 }
 
-// listen has c follow the hints of s about broken leases, for as long as c is in use.
-func (c *holds) listen(s *store.Store) {
+// listen has c follow the hints of the store about broken leases, for as long as c is in use.
+func (c *Holds) listen() {
 	user := weak.Make(c)
-	stop := s.NotifyBroken(func(owner string) {
+	stop := c.Store.NotifyBroken(func(owner string) {
 		if c := user.Value(); c != nil {
 			c.hinted(owner)
 		}
@@ -48,7 +47,7 @@ func (c *holds) listen(s *store.Store) {
 }
 
 // hinted has the leases of owner renewed. It does not block.
-func (c *holds) hinted(owner string) {
+func (c *Holds) hinted(owner string) {
 	h := &c.hints
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -57,17 +56,17 @@ func (c *holds) hinted(owner string) {
 		return
 	case 0:
 		h.owners = map[string]bool{}
-		time.AfterFunc(max(0, h.next.Sub(c.clock.Now())), func() { c.guard.Run(c.followHints, nil) })
+		time.AfterFunc(max(0, h.next.Sub(c.Clock.Now())), func() { c.Guard.Run(c.followHints, nil) })
 	}
 	h.owners[owner] = true
 }
 
 // followHints has all leases renewed that were hinted at, and remembers the other hints.
-func (c *holds) followHints() {
+func (c *Holds) followHints() {
 	h := &c.hints
 	h.mu.Lock()
 	owners := h.owners
-	h.owners, h.next = nil, c.clock.Now().Add(hintPause)
+	h.owners, h.next = nil, c.Clock.Now().Add(hintPause)
 	h.mu.Unlock()
 
 	now := c.lock()
@@ -85,7 +84,7 @@ func (c *holds) followHints() {
 }
 
 // followEarlyLocked has h renewed, whose grant has arrived, if it was hinted at before.
-func (c *holds) followEarlyLocked(h *hold, now clock.Instant) {
+func (c *Holds) followEarlyLocked(h *hold, now clock.Instant) {
 	if c.hints.early[h.req.Owner] {
 		delete(c.hints.early, h.req.Owner)
 		h.stepLocked(leasefsm.Hinted, 0, now)

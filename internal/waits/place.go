@@ -1,13 +1,14 @@
-package leasehold
+package waits
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/internal/holds"
 	"github.com/leasehold-dev/leasehold/internal/waitq"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -30,12 +31,9 @@ type place struct {
 // begin has the place end with ctx.
 func (p *place) begin(ctx context.Context) { p.ctx, p.cancel = context.WithCancel(ctx) }
 
-// asker asks the store for a queue, and gives what it is granted to the first waiter.
-type asker struct{ *queue }
-
 // waitInStore waits in the store's queue for as long as anybody is in the queue.
-func (q asker) waitInStore() {
-	q.c.guard.Run(func() {
+func (q *queue) waitInStore() {
+	q.c.holds.Guard.Run(func() {
 		for {
 			p := q.nextPlace()
 			if p == nil || q.waitAtAndEnd(p) {
@@ -46,10 +44,10 @@ func (q asker) waitInStore() {
 }
 
 // waitAtAndEnd waits at p, and then gives p up.
-func (q asker) waitAtAndEnd(p *place) (given bool) {
+func (q *queue) waitAtAndEnd(p *place) (given bool) {
 	defer close(p.gone)
 	defer p.cancel()
-	return q.waitAt(p)
+	return q.askAt(p)
 }
 
 // errFailed ends the waits of a queue when a function of the user's has ended the
@@ -57,7 +55,7 @@ func (q asker) waitAtAndEnd(p *place) (given bool) {
 var errFailed = errors.New("a function given to the client panicked while the lock was waited for: see the log")
 
 // failed ends all waits of the queue.
-func (q asker) failed() {
+func (q *queue) failed() {
 	q.c.mutex.Lock()
 	defer q.c.mutex.Unlock()
 	q.refuseAllLocked(errFailed)
@@ -65,7 +63,7 @@ func (q asker) failed() {
 }
 
 // nextPlace returns the next place to wait at, or nil if the queue is empty.
-func (q asker) nextPlace() *place {
+func (q *queue) nextPlace() *place {
 	q.c.mutex.Lock()
 	defer q.c.mutex.Unlock()
 	p := q.newPlaceLocked(0)
@@ -91,11 +89,11 @@ func (w *waiter) waitAt(p *place) (waits bool) {
 			q.c.mutex.Unlock()
 		}
 	}()
-	if (asker{q}).waitAt(p) {
+	if q.askAt(p) {
 		over = true
 		return false // if the lock was not given to w, its context has ended
 	}
-	now := q.c.lockQueues()
+	now := q.c.lock()
 	defer q.c.mutex.Unlock()
 	over = true
 	left, trouble := w.patienceLocked(now)
@@ -135,8 +133,8 @@ func (p *place) watchPatienceLocked(now clock.Instant) {
 // checkPatience has the place end if it is time.
 func (p *place) checkPatience() {
 	q := p.alone.q
-	q.c.guard.Run(func() {
-		now := q.c.lockQueues()
+	q.c.holds.Guard.Run(func() {
+		now := q.c.lock()
 		defer q.c.mutex.Unlock()
 		if q.place == p {
 			p.watchPatienceLocked(now)
@@ -152,18 +150,18 @@ func (p *place) end() {
 	}
 }
 
-// waitAt waits until the lock was granted and given to a waiter, no waiter is left, or
+// askAt asks the store until the lock was granted and given to a waiter, no waiter is left, or
 // all waiters have the error that waiting cannot mend.
-func (q asker) waitAt(p *place) (given bool) {
+func (q *queue) askAt(p *place) (given bool) {
 	for try := 1; p.ctx.Err() == nil || p.reserved != nil; try++ {
 		q.c.mutex.Lock()
 		trace := q.traceLocked()
 		q.c.mutex.Unlock()
-		req, start := q.ask(p, trace)
-		grant, err := q.c.store.Wait(p.ctx, req, func(reason error) {
+		req, start := q.requestAt(p, trace)
+		grant, err := q.c.holds.Store.Wait(p.ctx, req, func(reason error) {
 			// The goroutine may be the store's.
-			q.c.guard.Run(func() {
-				now := q.c.lockQueues()
+			q.c.holds.Guard.Run(func() {
+				now := q.c.lock()
 				defer q.c.mutex.Unlock()
 				if q.place == p {
 					q.setReasonLocked(reason, true, now)
@@ -177,76 +175,56 @@ func (q asker) waitAt(p *place) (given bool) {
 		} else if p.ctx.Err() != nil {
 			return false
 		} else if errors.Is(err, store.ErrNotHeld) {
-			err = fmt.Errorf("wait for %q: somebody has removed this waiter from the queue: %w", q.name, err)
+			err = fmt.Errorf("wait for %q: somebody has removed this waiter from the queue: %w", q.Name, err)
 		}
-		now := q.c.lockQueues()
-		if _, retry := canWait(err); !retry {
+		now := q.c.lock()
+		if _, retry := CanWait(err); !retry {
 			q.refuseAllLocked(err)
 			q.c.mutex.Unlock()
 			return false
 		}
 		q.setReasonLocked(err, false, now)
 		q.c.mutex.Unlock()
-		clock.Sleep(p.ctx, q.c.delay(try))
+		clock.Sleep(p.ctx, q.c.holds.RetryDelay(try))
 	}
 	return false
 }
 
-// ask returns the request for p, and when it was made: before the first byte leaves.
-func (q asker) ask(p *place, trace string) (store.WaitRequest, clock.Instant) {
+// requestAt returns the request for p, and when it was made: before the first byte leaves.
+func (q *queue) requestAt(p *place, trace string) (store.WaitRequest, clock.Instant) {
 	if r := p.reserved; r != nil {
 		p.reserved = nil
 		return r.req, r.start
 	}
-	r := q.request(trace)
-	r.Owner = ownerAt(p.rank)
-	return r, q.c.clock.Now()
+	return q.request(p.rank, trace), q.c.holds.Now()
 }
 
 // give makes the first waiter in the queue the holder of the grant, or releases the grant
 // if there is no waiter.
-func (q asker) give(p *place, grant store.Grant, start clock.Instant) (given bool, err error) {
-	settled := false
-	defer func() {
-		if !settled { // the clock failed
-			q.c.drop(p.ctx, store.ReleaseRequest{Lease: grant.Lease})
-		}
-	}()
-	now := q.c.lockQueues()
-	settled = true
-	if !grantFromSince {
-		start = now
-	} else {
-		start = min(start.Add(grant.Since), now)
+func (q *queue) give(p *place, grant store.Grant, start clock.Instant) (given bool, err error) {
+	if start = start.Add(grant.Since); !grantFromSince {
+		start = math.MaxInt64
 	}
-	l := newLease(&q.c.holds, grant, leasefsm.New(q.life).Step(leasefsm.Granted, start, now))
-	h := l.h
-	if !h.fsm.Live() {
-		q.c.mutex.Unlock()
-		return false, h.late(p.ctx, now.Sub(start))
+	l, now, err := q.c.holds.Take(p.ctx, grant, q.Life, start)
+	if err != nil {
+		return false, err
 	}
+	q.c.mutex.Lock()
 	a, ok := q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Granted}, now)
 	if a.Kind != waitq.Give {
 		q.c.mutex.Unlock()
 		if ok {
-			if err := h.release(p.ctx, false); retries(err) {
-				q.c.logUnknown(q.name, err)
-			}
+			l.GiveBack(p.ctx)
 		}
 		return false, nil
 	}
-	how := Acquired
-	if q.m.Contended() {
-		how = Handed
+	defer q.c.mutex.Unlock()
+	var by holds.Releaser
+	if !q.several() {
+		by = q
 	}
 	w := a.Waiter.Of
-	if !q.several() {
-		h.q = q.queue
-	}
-	q.c.mu.Lock()
-	h.startLocked(&l.share, now, w.r, w.ctx, w.bound)
-	q.c.mu.Unlock()
-	w.endLocked(answer{lease: l, how: how})
-	q.c.mutex.Unlock()
+	l.Start(now, w.by.heldBy(by), w.ctx, w.by.Bound)
+	w.endLocked(answer{lease: l, handed: q.m.Contended()})
 	return true, nil
 }

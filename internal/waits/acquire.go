@@ -1,0 +1,192 @@
+package waits
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/holds"
+	"github.com/leasehold-dev/leasehold/internal/waitq"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// lease returns what a client asks for, without an owner. The trace is that of the goroutine
+// for which it asks.
+func (c *Queues) lease(t *Terms, trace string) store.Lease {
+	return store.Lease{Name: t.Name, Kind: t.Kind, Weight: t.Weight, Meta: c.Describe(t.Purpose, trace, !t.Unrenewed), TTL: t.Life.TTL, Require: t.Require}
+}
+
+// attempt asks the store for the lock once.
+func (c *Queues) attempt(ctx context.Context, t *Terms, by *Caller) (*holds.Lease, error) {
+	req := store.AcquireRequest{Lease: c.lease(t, by.Trace)}
+	if req.Owner = by.Owner; req.Owner == "" {
+		req.Owner = store.NewOwner()
+	} else {
+		req.Attempt, req.Meta = store.NewOwner(), ""
+	}
+	start := c.holds.Now() // before the first byte leaves: validity counts from here
+	grant, err := c.holds.Store.Acquire(ctx, req)
+	if meta := describedLease(err, by.Owner); meta != "" {
+		req.Meta = meta
+		grant, err = c.holds.Store.Acquire(ctx, req)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l, now, err := c.holds.Take(ctx, grant, t.Life, start)
+	if err != nil {
+		return nil, err
+	}
+	l.Start(now, by.heldBy(nil), ctx, by.Bound)
+	return l, nil
+}
+
+// heldBy returns how the lease is held, and that q releases it unless that is nil.
+func (by *Caller) heldBy(q holds.Releaser) holds.Terms {
+	return holds.Terms{MinHold: by.MinHold, Fixed: by.Owner != "", RetryDelay: by.RetryDelay, By: q}
+}
+
+// describedLease returns how the lease of a fixed owner is described, if err says that the owner
+// holds the lock: some stores compare descriptions, and another process may have acquired the
+// lease with one.
+func describedLease(err error, owner string) string {
+	var busy *store.BusyError
+	if owner == "" || !errors.As(err, &busy) || busy.Holder.Owner != owner || busy.Holder.Waiting {
+		return ""
+	}
+	h := busy.Holder
+	h.Owner = ""
+	if h == (store.Holder{}) {
+		return ""
+	}
+	return h.Encode()
+}
+
+// queueUp asks the store once, and waits in the queue if the lock is not granted. If other
+// goroutines of this client already wait, it joins them without asking.
+func (c *Queues) queueUp(ctx context.Context, t Terms, by *Caller) (*holds.Lease, bool, error) {
+	if ctx.Err() != nil {
+		return nil, false, GaveUp(ctx, nil)
+	}
+	if t.several() {
+		return c.askOrQueue(ctx, t, by)
+	}
+	now := c.lock()
+	q := c.queueLocked(t)
+	if !q.triesFirstLocked(now) {
+		return q.joinUnlock(ctx, by, waitq.Event[*waiter]{Kind: waitq.Join}, now)
+	}
+	c.mutex.Unlock()
+	l, now, err := q.askFirst(ctx, by)
+	if err == nil {
+		return l, false, nil
+	}
+	if over := waitOver(ctx, err); over != nil {
+		q.stepLocked(waitq.Event[*waiter]{Kind: waitq.TryFailed}, now)
+		c.mutex.Unlock()
+		return nil, false, over
+	}
+	q.reason, q.reasonAt = err, now
+	return q.joinUnlock(ctx, by, waitq.Event[*waiter]{Kind: waitq.TryRefused, Why: classOf(err)}, now)
+}
+
+// askFirst makes the attempt that all others of q wait for. If it fails, askFirst
+// returns with the queues' mutex held and the time.
+func (q *queue) askFirst(ctx context.Context, by *Caller) (l *holds.Lease, now clock.Instant, err error) {
+	returned := false
+	defer func() {
+		if !returned { // a function of the user's failed: the next may ask
+			q.c.mutex.Lock()
+			q.stepLocked(waitq.Event[*waiter]{Kind: waitq.TryFailed}, 0)
+			q.c.mutex.Unlock()
+		}
+	}()
+	if l, err = q.c.attempt(ctx, &q.Terms, by); err != nil {
+		now = q.c.lock()
+	} else {
+		q.c.mutex.Lock()
+		q.stepLocked(waitq.Event[*waiter]{Kind: waitq.TryGranted}, 0)
+		q.c.mutex.Unlock()
+	}
+	returned = true
+	return l, now, err
+}
+
+// askOrQueue is queueUp for a lock that several can hold at once. Goroutines ask the
+// store side by side, and each waits at a place of its own: one that shared the place of
+// another would get it only after that one, behind those of other processes that came
+// later. Under contention a goroutine waits at once, and its place takes what is free.
+func (c *Queues) askOrQueue(ctx context.Context, t Terms, by *Caller) (*holds.Lease, bool, error) {
+	now := c.lock()
+	var refused error
+	if !c.contentions.Of(t.Name).Busy() {
+		c.mutex.Unlock()
+		l, err := c.attempt(ctx, &t, by)
+		if err == nil {
+			return l, false, nil
+		}
+		if over := waitOver(ctx, err); over != nil {
+			return nil, false, over
+		}
+		now, refused = c.lock(), err
+	}
+	q := c.ownQueueLocked(t)
+	q.reason, q.reasonAt = refused, now
+	return q.joinUnlock(ctx, by, waitq.Event[*waiter]{Kind: waitq.Join}, now)
+}
+
+// joinUnlock joins q by the event e, and waits. The queues' mutex is held, and joinUnlock
+// unlocks it.
+func (q *queue) joinUnlock(ctx context.Context, by *Caller, e waitq.Event[*waiter], now clock.Instant) (*holds.Lease, bool, error) {
+	w := q.newWaiter(ctx, by)
+	p := w.joinLocked(e, now)
+	q.c.mutex.Unlock()
+	return w.get(p)
+}
+
+// poll asks until the lock is granted, with pauses, and as often as by wants.
+// It gives up if the store has not answered at all for a TTL.
+func (c *Queues) poll(ctx context.Context, t Terms, by *Caller) (*holds.Lease, error) {
+	var last error            // why the lock was not granted so far,
+	var at clock.Instant      // and when the store said so
+	var trouble clock.Instant // since when the store gave no answer at all
+	for try := 1; ; try++ {
+		if ctx.Err() != nil {
+			return nil, GaveUp(ctx, c.refreshHolder(ctx, t.Name, t.Life.TTL, last, at))
+		}
+		lease, err := c.attempt(ctx, &t, by)
+		if err == nil {
+			return lease, nil
+		}
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return nil, GaveUp(ctx, Both(last, err))
+		}
+		last, at = err, c.holds.Now()
+		busy, retry := CanWait(err)
+		switch now := at; {
+		case !retry:
+			return nil, err
+		case busy != nil || opens(err):
+			trouble = 0
+		case trouble == 0:
+			trouble = now
+		case now.Sub(trouble) > t.Life.TTL:
+			return nil, err
+		}
+		if by.Tries > 0 && try >= by.Tries {
+			return nil, err
+		}
+		by.tell(err)
+		clock.Sleep(ctx, UntilFree(by.RetryDelay(try), busy))
+	}
+}
+
+// UntilFree returns how long to pause: d, or until the holder's lease ends if that is
+// sooner. A millisecond is added so that the store has really dropped the lease.
+func UntilFree(d time.Duration, busy *store.BusyError) time.Duration {
+	if busy != nil && busy.ExpiresIn > 0 {
+		return min(d, busy.ExpiresIn+time.Millisecond)
+	}
+	return max(d, time.Millisecond)
+}
