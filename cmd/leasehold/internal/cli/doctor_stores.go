@@ -2,43 +2,80 @@ package cli
 
 import (
 	"context"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/doctor"
+	"github.com/leasehold-dev/leasehold/store/azblobstore"
+	"github.com/leasehold-dev/leasehold/store/etcdstore"
 	"github.com/leasehold-dev/leasehold/store/filestore"
+	"github.com/leasehold-dev/leasehold/store/gcsstore"
+	"github.com/leasehold-dev/leasehold/store/kubernetesstore"
+	"github.com/leasehold-dev/leasehold/store/natsstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
+	"github.com/leasehold-dev/leasehold/store/remotestore"
+	"github.com/leasehold-dev/leasehold/store/s3store"
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 	"github.com/leasehold-dev/leasehold/store/zkstore"
 )
 
+// examiner examines the store at a URL.
+type examiner func(ctx context.Context, url string, o doctorFlags) ([]doctor.Finding, error)
+
 // examiners examine stores, by the first name of the scheme.
-var examiners = map[string]func(ctx context.Context, url string, o doctorFlags) ([]doctor.Finding, error){
-	"file":           examineFile,
-	"redis":          examineRedis,
-	"redis-sentinel": examineRedis,
-	"redis-cluster":  examineCluster,
+var examiners = map[string]examiner{
+	"file":           examined(filestore.ParseURL, filestore.Examine, ofAnyTTL(doctor.File)),
+	"redis":          examinedRedis(redisadmin.Examine, doctor.Redis),
+	"redis-sentinel": examinedRedis(redisadmin.Examine, doctor.Redis),
+	"redis-cluster":  examinedRedis(redisadmin.ExamineCluster, doctor.RedisCluster),
 	"postgres":       examineDatabase,
 	"mysql":          examineDatabase,
-	"etcd":           examineEtcd,
+	"etcd":           examined(etcdstore.ParseURL, etcdstore.Examine, doctor.Etcd),
 	"zookeeper":      examineZooKeeper,
-	"nats":           examineNATS,
-	"s3":             examineS3,
-	"gs":             examineGCS,
-	"azblob":         examineAzure,
-	"kubernetes":     examineKubernetes,
+	"nats":           examined(natsstore.ParseURL, natsstore.Examine, doctor.NATS),
+	"s3":             examined(s3store.ParseURL, s3store.Examine, doctor.S3),
+	"gs":             examined(gcsstore.ParseURL, gcsstore.Examine, doctor.GCS),
+	"azblob":         examined(azblobstore.ParseURL, azblobstore.Examine, doctor.Azure),
+	"kubernetes":     examined(kubernetesstore.ParseURL, kubernetesstore.Examine, doctor.Kubernetes),
 	"https":          examineRemote,
 	"memory":         func(context.Context, string, doctorFlags) ([]doctor.Finding, error) { return doctor.Memory(), nil },
 }
 
-func examineFile(ctx context.Context, url string, _ doctorFlags) ([]doctor.Finding, error) {
-	path, options, err := filestore.ParseURL(url)
-	if err != nil {
-		return nil, err
+// examined returns an examiner of stores whose URLs parse reads.
+func examined[At, Options, Facts any](
+	parse func(url string) (At, Options, error),
+	examine func(context.Context, At, Options) (Facts, error),
+	conclude func(Facts, time.Duration) []doctor.Finding,
+) examiner {
+	return func(ctx context.Context, url string, o doctorFlags) ([]doctor.Finding, error) {
+		at, options, err := parse(url)
+		if err != nil {
+			return nil, err
+		}
+		facts, err := examine(ctx, at, options)
+		if err != nil {
+			return nil, err
+		}
+		return conclude(facts, o.ttl), nil
 	}
-	e, err := filestore.Examine(ctx, path, options)
-	if err != nil {
-		return nil, err
+}
+
+// ofAnyTTL is for conclusions that do not depend on the TTL of locks.
+func ofAnyTTL[Facts any](conclude func(Facts) []doctor.Finding) func(Facts, time.Duration) []doctor.Finding {
+	return func(f Facts, _ time.Duration) []doctor.Finding { return conclude(f) }
+}
+
+func examinedRedis[Facts any](
+	examine func(context.Context, string, *redisstore.Options, redisadmin.Scope) (Facts, error),
+	conclude func(Facts) []doctor.Finding,
+) examiner {
+	return func(ctx context.Context, url string, o doctorFlags) ([]doctor.Finding, error) {
+		facts, err := examine(ctx, url, nil, redisadmin.Scope{TTL: o.ttl, Prefix: o.prefix})
+		if err != nil {
+			return nil, err
+		}
+		return conclude(facts), nil
 	}
-	return doctor.File(e), nil
 }
 
 func examineDatabase(ctx context.Context, url string, _ doctorFlags) ([]doctor.Finding, error) {
@@ -59,25 +96,18 @@ func examineZooKeeper(ctx context.Context, url string, o doctorFlags) ([]doctor.
 	if err != nil {
 		return nil, err
 	}
-	e, err := zkstore.Examine(ctx, options)
+	facts, err := zkstore.Examine(ctx, options)
 	if err != nil {
 		return nil, err
 	}
-	return doctor.ZooKeeper(e, o.ttl), nil
+	return doctor.ZooKeeper(facts, o.ttl), nil
 }
 
-func examineRedis(ctx context.Context, url string, o doctorFlags) ([]doctor.Finding, error) {
-	e, err := redisadmin.Examine(ctx, url, nil, redisadmin.Scope{TTL: o.ttl, Prefix: o.prefix})
+func examineRemote(ctx context.Context, url string, _ doctorFlags) ([]doctor.Finding, error) {
+	st, err := remotestore.Open(ctx, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	return doctor.Redis(e), nil
-}
-
-func examineCluster(ctx context.Context, url string, o doctorFlags) ([]doctor.Finding, error) {
-	e, err := redisadmin.ExamineCluster(ctx, url, nil, redisadmin.Scope{TTL: o.ttl, Prefix: o.prefix})
-	if err != nil {
-		return nil, err
-	}
-	return doctor.RedisCluster(e), nil
+	defer st.Close()
+	return doctor.Remote(st.Caps()), nil
 }

@@ -13,33 +13,6 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// schemes are all kinds of stores. To add one to the command, add it here, and
-// import its package.
-var schemes = []scheme{fileScheme, redisScheme, sentinelScheme, clusterScheme, postgresqlScheme, mysqlScheme, etcdScheme, zookeeperScheme, natsScheme, s3Scheme, gcsScheme, azureScheme, kubernetesScheme, remoteScheme, memoryScheme}
-
-// storesHelp is the topic of stores.
-func storesHelp() string {
-	var b strings.Builder
-	b.WriteString(`The first of these that is given says where the locks are kept:
-  --store URL            all users of a machine can see arguments: put a password elsewhere
-  --store-file FILE      a file with the URL; several lines name the nodes of one store
-  LEASEHOLD_STORE        a variable with the URL
-  LEASEHOLD_STORE_FILE   a variable with the path of such a file
-Without them it is a folder of files of your own, on this machine.
-
-`)
-	for i, s := range schemes {
-		if i > 0 {
-			b.WriteString("\n")
-		}
-		fmt.Fprintf(&b, "%s\n", s.usage)
-		for line := range strings.SplitSeq(s.help, "\n") {
-			fmt.Fprintf(&b, "    %s\n", line)
-		}
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
 var password = regexp.MustCompile(`://[^:\s]*:\S+@|[?&]sentinel_password=.`)
 
 // storeAsked returns the URL of the store and its scheme. The URL can have several lines.
