@@ -22,13 +22,16 @@ func bubbled(t *testing.T, nodes int) (*simnet.Network, []*simnet.Host) {
 }
 
 // openBubbled opens a store on a bubble's servers, with its clock, and closes it at the end of the
-// test. A nil o stands for the defaults.
+// test. A nil o stands for the defaults. Without a Dial, the store dials in the network.
 func openBubbled(t *testing.T, n *simnet.Network, hosts []*simnet.Host, o *redisstore.Options) *store.Store {
 	t.Helper()
 	if o == nil {
 		o = &redisstore.Options{}
 	}
-	o.Dial, o.Clock = n.Dial, clock.Func(func() clock.Instant { return clock.Instant(time.Now().UnixNano()) })
+	if o.Dial == nil {
+		o.Dial = n.Dial
+	}
+	o.Clock = clock.Func(func() clock.Instant { return clock.Instant(time.Now().UnixNano()) })
 	s, err := redisstore.Open(t.Context(), "redis://"+strings.Join(addrs(hosts), ","), o)
 	if err != nil {
 		t.Fatal(err)

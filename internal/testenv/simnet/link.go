@@ -14,6 +14,8 @@ type link struct {
 	session *simredis.Conn
 	over    bool // no more bytes pass
 
+	slow  []byte   // bytes that wait until there is room for them on the way; see Network.Rate
+	busy  bool     // some of slow are on their way
 	sent  []byte   // bytes that have arrived and are not executed: the server is silent, or a command is incomplete
 	ends  bool     // the client has closed its end
 	there [][]byte // replies on their way to the client, in order
@@ -43,9 +45,35 @@ func (l *link) wrote() {
 // arrive takes the others with it.
 func (l *link) arriveLocked() {
 	out, closed := l.conn.Take()
-	l.sent = append(l.sent, out...)
 	l.ends = l.ends || closed
-	l.serveLocked()
+	if l.h.n.Rate == 0 {
+		l.sent = append(l.sent, out...)
+		l.serveLocked()
+		return
+	}
+	l.slow = append(l.slow, out...)
+	if !l.busy {
+		l.carryLocked()
+	}
+}
+
+// carryLocked carries the bytes in slow at the network's rate, for a hundredth of a second at a
+// time.
+func (l *link) carryLocked() {
+	n := l.h.n
+	part := min(len(l.slow), max(1, n.Rate/100))
+	if l.busy = part > 0; !l.busy {
+		l.serveLocked()
+		return
+	}
+	time.AfterFunc(time.Duration(part)*time.Second/time.Duration(n.Rate), func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		l.sent = append(l.sent, l.slow[:part]...)
+		l.slow = l.slow[part:]
+		l.serveLocked()
+		l.carryLocked()
+	})
 }
 
 // serveLocked executes the commands that have arrived.
@@ -62,7 +90,7 @@ func (l *link) serveLocked() {
 		l.sent = rest
 		l.says(l.session.Do(words))
 	}
-	if l.ends && !l.over && l.h.silent == nil {
+	if l.ends && len(l.slow) == 0 && !l.over && l.h.silent == nil {
 		l.over = true
 		l.session.Close()
 		l.conn.End(ErrReset)

@@ -24,6 +24,9 @@ type Network struct {
 	// order of what it writes on one connection stays the same. It is set before the first
 	// Dial.
 	Late func() time.Duration
+	// Rate, if set, is how many bytes a second a connection carries to its server. The client
+	// can write more, which waits. It is set before the first Dial, as is Delay.
+	Rate int
 	// Clock is the servers' time of day; nil means time.Now. It is set before the first
 	// Start.
 	Clock func() time.Time
