@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -26,7 +27,7 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, p := s.body(w, r, maxBatch)
-	var asks []httpapi.Ask
+	asks := make([]httpapi.Ask, 0, min(bytes.Count(body, []byte{'\n'})+1, mostCalls))
 	for line := range bytes.Lines(body) {
 		var a httpapi.Ask
 		if !a.ReadPlain(line) {
@@ -44,80 +45,102 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, p)
 		return
 	}
-	replies := make(chan httpapi.Reply, len(asks))
-	for i, a := range asks {
-		go func() {
-			reply := httpapi.Reply{Line: i}
-			if i > 0 && !s.counts(r) { // the first was counted with the request
-				reply.Problem = httpapi.New(httpapi.TooMany, "too many requests in a second")
-			} else {
-				reply.Grant, reply.Problem = s.oneOrBug(r, a)
-			}
-			replies <- reply
-		}()
-	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep the lines
+	if len(asks) == 0 {
+		return
+	}
+	client := rights.Of(r.Context())
+	// Releases go on without the client, since others want the locks.
+	released, stop := context.WithTimeout(context.WithoutCancel(r.Context()), s.Patience)
+	defer stop()
+	b := &batch{s: s, r: r, client: client, who: who(client, addressOf(r)), released: released, replies: make(chan httpapi.Reply, len(asks))}
+	for i := range asks {
+		if c := (batched{b, i, &asks[i]}); s.atOnce {
+			c.do()
+		} else {
+			s.workers.Run(c)
+		}
+	}
 	rc := http.NewResponseController(w)
 	var lines []byte
 	for i := range asks {
-		reply := <-replies
-		if len(replies) == 0 {
+		if len(b.replies) == 0 {
 			runtime.Gosched() // others are done soon
+			if len(b.replies) == 0 && len(lines) > 0 {
+				w.Write(lines)
+				rc.Flush()
+				lines = lines[:0]
+			}
 		}
-		if lines = reply.AppendLine(lines); i == len(asks)-1 || len(replies) == 0 {
+		reply := <-b.replies
+		lines = reply.AppendLine(lines)
+		if i == len(asks)-1 {
 			w.Write(lines)
-			rc.Flush()
-			lines = lines[:0]
 		}
 	}
 }
 
-// counts counts one more request of the client of r, and reports whether it may send it.
-func (s *Server) counts(r *http.Request) bool {
-	c := rights.Of(r.Context())
-	return s.limits.request(who(c, addressOf(r)), c.Limits.RequestsPerSecond, time.Now())
+// batch is a batch that is being done.
+type batch struct {
+	s        *Server
+	r        *http.Request
+	client   *rights.Client
+	who      string          // the client, to the limits
+	released context.Context // of releases
+	replies  chan httpapi.Reply
 }
 
-// oneOrBug is one, and answers a call that panics. A panic in a goroutine of its own would end the
-// server.
-func (s *Server) oneOrBug(r *http.Request, a httpapi.Ask) (g *httpapi.Grant, p *httpapi.Problem) {
+// batched is one call of a batch.
+type batched struct {
+	b    *batch
+	line int
+	ask  *httpapi.Ask
+}
+
+// do does the call. A panic, which would end the server here, is a problem of this call.
+func (c batched) do() {
+	reply := httpapi.Reply{Line: c.line}
 	defer func() {
 		if bug := recover(); bug != nil {
-			s.Log.Error("a call of a batch panicked: please report this as a bug", "panic", bug, "stack", string(debug.Stack()))
-			g, p = nil, httpapi.New(httpapi.Internal, fmt.Sprint("the server panicked: ", bug))
-			p.Ambiguous = true
+			c.b.s.Log.Error("a call of a batch panicked: please report this as a bug", "panic", bug, "stack", string(debug.Stack()))
+			reply.Problem = httpapi.New(httpapi.Internal, fmt.Sprint("the server panicked: ", bug))
+			reply.Problem.Ambiguous = true
 		}
+		c.b.replies <- reply
 	}()
-	return s.one(r, a)
+	if c.line > 0 && !c.b.s.limits.request(c.b.who, c.b.client.Limits.RequestsPerSecond, time.Now()) { // the first was counted with the request
+		reply.Problem = httpapi.New(httpapi.TooMany, "too many requests in a second")
+		return
+	}
+	reply.Grant, reply.Problem = c.b.one(*c.ask)
 }
 
-// one does one call of a batch.
-func (s *Server) one(r *http.Request, a httpapi.Ask) (*httpapi.Grant, *httpapi.Problem) {
+// one does one call.
+func (b *batch) one(a httpapi.Ask) (*httpapi.Grant, *httpapi.Problem) {
 	name, err := a.Text()
 	if err == nil {
 		err = store.CheckName(name)
 	}
-	if err == nil && !rights.Of(r.Context()).May(rights.Lock, name) {
-		s.audit(r, "refused a right", name, slog.String("right", rights.Lock.String()))
+	if err == nil && !b.client.May(rights.Lock, name) {
+		b.s.audit(b.r, "refused a right", name, slog.String("right", rights.Lock.String()))
 		return nil, httpapi.New(httpapi.Forbidden, "this client has no right to lock here")
 	}
 	var l store.Lease
 	if err == nil {
-		l, err = ownedLeaseOf(r, name, a.Request)
+		l, err = ownedLeaseOf(b.r, name, a.Request)
 	}
 	var g *httpapi.Grant
 	switch {
 	case err != nil:
 	case a.Do == "release":
-		err = s.endLease(r.Context(), a.Request, l)
+		err = b.s.endLease(b.released, a.Request, l)
 	case a.Do != "acquire" || waits(a.Request):
 		err = invalid("a batch has calls to acquire, without a wait, and to release")
 	default:
-		var granted httpapi.Grant
-		granted, err = s.tryAcquire(r.Context(), a.Request, l)
-		g = &granted
+		g = new(httpapi.Grant)
+		*g, err = b.s.tryAcquire(b.r.Context(), a.Request, l)
 	}
 	if err != nil {
 		return nil, httpapi.ProblemOf(err)

@@ -166,6 +166,13 @@ type stalls struct {
 	under atomic.Int64
 }
 
+// Caps says that the store is not in this process, since it can keep its callers waiting.
+func (s *stalls) Caps() store.Caps {
+	c := s.Engine.Caps()
+	c.Reach = "machine"
+	return c
+}
+
 func (s *stalls) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	if strings.HasPrefix(r.Name, "stall") {
 		s.under.Add(1)

@@ -15,7 +15,9 @@ import (
 // Limits of a body.
 const (
 	maxBody  = 64 << 10 // of a call about one lock
-	maxBatch = 4 << 20  // of the call that renews many
+	maxBatch = 4 << 20  // of the calls about many
+	// mostAhead is how much room is made before anything has arrived.
+	mostAhead = 8 << 10
 )
 
 // read decodes the body of r into v. An empty body leaves v as it is.
@@ -44,10 +46,12 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request, most int64) ([]byt
 	}
 	c := http.NewResponseController(w)
 	c.SetReadDeadline(time.Now().Add(s.Patience)) // fails only in tests without a connection
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	var b bytes.Buffer
+	b.Grow(int(max(0, min(r.ContentLength, mostAhead))) + bytes.MinRead)
+	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, most))
 	if err == nil {
 		c.SetReadDeadline(time.Time{})
-		return b, nil
+		return b.Bytes(), nil
 	}
 	w.Header().Set("Connection", "close") // the rest is not waited for, nor taken for the next request
 	if errors.As(err, new(*http.MaxBytesError)) {

@@ -171,12 +171,12 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, name string) {
 		answer(w, g)
 		return
 	}
-	done, ok := s.tries.begin(r.Context(), q.Call, q.Again, s.clock.Now())
+	try, ok := s.tries.begin(r.Context(), callOf("acquire", q.Call), q.Again, s.clock.Now())
 	if !ok {
 		s.failWith(w, r, errTakenBack)
 		return
 	}
-	defer done()
+	defer try.done()
 	if isPlain(q) {
 		l.Attempt = cmp.Or(l.Attempt, store.NewOwner()) // the owner may ask again
 		if g, err := s.again(r.Context(), &l); err == nil {
@@ -196,11 +196,11 @@ func waits(q httpapi.Request) bool { return q.Wait != nil && *q.Wait != 0 }
 
 // tryAcquire acquires l without a wait.
 func (s *Server) tryAcquire(ctx context.Context, q httpapi.Request, l store.Lease) (httpapi.Grant, error) {
-	done, ok := s.tries.begin(ctx, q.Call, q.Again, s.clock.Now())
+	try, ok := s.tries.begin(ctx, callOf("acquire", q.Call), q.Again, s.clock.Now())
 	if !ok {
 		return httpapi.Grant{}, errTakenBack
 	}
-	defer done()
+	defer try.done()
 	plain := isPlain(q)
 	if plain {
 		l.Attempt = cmp.Or(l.Attempt, store.NewOwner()) // the owner may ask again
@@ -210,7 +210,7 @@ func (s *Server) tryAcquire(ctx context.Context, q httpapi.Request, l store.Leas
 	if plain && errors.As(err, &busy) && !busy.Holder.Waiting && isOf(busy.Holder.Owner, l.Owner) {
 		g, err = s.again(ctx, &l)
 	}
-	if err == nil && s.tries.isTakenBack(q.Call, s.clock.Now()) {
+	if err == nil && s.tries.isTakenBack(callOf("acquire", q.Call), s.clock.Now()) {
 		err = s.takeBack(ctx, l)
 	}
 	return grantOf(g, 0), err
@@ -333,34 +333,34 @@ func (s *Server) release(w http.ResponseWriter, r *http.Request, name string) {
 	if !ok {
 		return
 	}
-	if err := s.endLease(r.Context(), q, l); err != nil {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(r.Context()), s.Patience) // others want the lock
+	defer stop()
+	if err := s.endLease(ctx, q, l); err != nil {
 		s.failWith(w, r, err)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// endLease does what a release asks for.
+// endLease does what a release asks for. It has to go on when the client is gone.
 func (s *Server) endLease(ctx context.Context, q httpapi.Request, l store.Lease) error {
 	if q.Undo || q.Refuse {
-		s.tries.takeBack(q.Call, s.clock.Now())
+		s.tries.takeBack(callOf("acquire", q.Call), s.clock.Now())
 	}
 	if q.Refuse {
 		return nil
 	}
 	if q.Call != "" && !q.Undo { // an earlier try, whose client has gone, may be releasing it
-		done, ok := s.tries.begin(ctx, "release "+q.Call, 0, s.clock.Now())
+		try, ok := s.tries.begin(ctx, callOf("release", q.Call), 0, s.clock.Now())
 		if !ok {
 			return ctx.Err()
 		}
-		defer done()
+		defer try.done()
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), s.Patience) // others want the lock
-	defer stop()
 	err := s.Store.Release(ctx, store.ReleaseRequest{Lease: l, Renewed: q.Renewed, Undo: q.Undo})
 	if errors.Is(err, store.ErrNotHeld) {
 		switch {
-		case q.Again > 0 && s.tries.hasReleased(q.Call, s.clock.Now()):
+		case q.Again > 0 && s.tries.hasReleased(callOf("release", q.Call), s.clock.Now()):
 			err = nil
 		case isPlain(q):
 			if _, e := s.heldAs(ctx, &l); e == nil {
@@ -368,7 +368,7 @@ func (s *Server) endLease(ctx context.Context, q httpapi.Request, l store.Lease)
 			}
 		}
 	} else if err == nil {
-		s.tries.release(q.Call, s.clock.Now())
+		s.tries.release(callOf("release", q.Call), s.clock.Now())
 	}
 	return err
 }

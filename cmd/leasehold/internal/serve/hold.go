@@ -66,7 +66,7 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request, q httpapi.Request,
 			st.waits(reason)
 		}
 	})
-	if err == nil && s.tries.isTakenBack(q.Call, s.clock.Now()) {
+	if err == nil && s.tries.isTakenBack(callOf("acquire", q.Call), s.clock.Now()) {
 		err = s.takeBack(ctx, l)
 	}
 	if busy := last.Load(); busy != nil && errors.Is(err, context.DeadlineExceeded) {

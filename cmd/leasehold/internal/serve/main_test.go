@@ -46,6 +46,7 @@ func start(t *testing.T, o serve.Options) (url string, s *serve.Server) {
 	srv.Listener = l
 	srv.Start()
 	t.Cleanup(srv.Close)
+	t.Cleanup(s.Leave) // the goroutines of its batches
 	return srv.URL, s
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/rights"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/workers"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/httpapi"
 	"github.com/leasehold-dev/leasehold/store"
@@ -60,6 +61,8 @@ type Server struct {
 	limits  limits
 	tries   tries
 	states  *states
+	atOnce  bool // the store is in this process: it has nothing to wait for
+	workers *workers.Pool[batched]
 	leaving context.Context
 	leave   context.CancelFunc
 }
@@ -78,6 +81,8 @@ func New(o Options) *Server {
 	s := &Server{Options: o, clock: clock.System(), cross: http.NewCrossOriginProtection(), states: newStates(o.TerraformState)}
 	s.client = leasehold.New(o.Store, &leasehold.Options{Logger: o.Log, Trace: traceOf})
 	s.leaving, s.leave = context.WithCancel(context.Background())
+	s.atOnce = o.Store.Caps().Reach == "process"
+	s.workers = workers.New(s.leaving.Done(), batched.do)
 	return s
 }
 

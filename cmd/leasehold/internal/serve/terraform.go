@@ -142,12 +142,12 @@ func (s *Server) lockState(w http.ResponseWriter, r *http.Request, name string, 
 		return
 	}
 	call := stateCall(name, info.ID)
-	done, ok := s.tries.begin(r.Context(), call, 0, s.clock.Now())
+	try, ok := s.tries.begin(r.Context(), call, 0, s.clock.Now())
 	if !ok { // it was unlocked already: this request was stuck on its way
 		s.refuseState(w, r, name, errTakenBack)
 		return
 	}
-	defer done()
+	defer try.done()
 	defer s.states.lock(name)()
 	_, err = s.Store.Acquire(r.Context(), store.AcquireRequest{Lease: l})
 	var busy *store.BusyError
@@ -166,11 +166,11 @@ func (s *Server) lockState(w http.ResponseWriter, r *http.Request, name string, 
 }
 
 // stateCall names the lock of an ID among the tries of calls.
-func stateCall(name, id string) string {
+func stateCall(name, id string) callID {
 	if id == "" {
-		return ""
+		return 0
 	}
-	return "terraform\x00" + id + "\x00" + name
+	return callOf("terraform\x00"+id, name)
 }
 
 // unlockState answers UNLOCK. Without an ID, or with nothing but an ID, it is a force-unlock, which

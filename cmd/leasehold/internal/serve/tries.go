@@ -17,25 +17,37 @@ import (
 // server does not have to know: what is stuck on its way to this one can arrive nowhere else.
 type tries struct {
 	mu       sync.Mutex
-	seed     maphash.Seed
-	latest   memory                   // the number of the last try, by the call
-	released memory                   // by the call
-	running  map[uint64]chan struct{} // closed when the try of a call ends
+	latest   memory                   // the number of the last try
+	released memory                   // 1
+	running  map[callID]chan struct{} // nil until another try waits for the end of this one
 }
 
 // takenBack is the number of a try after which there is none.
 const takenBack = math.MaxInt
 
-// memory is a map that forgets.
-type memory struct {
-	known map[uint64]remembered
-	ring  []uint64
-	next  int
+// callID identifies a call. It is zero for a call of a client that does not name its calls: each
+// of those has one try.
+type callID uint64
+
+var seed = maphash.MakeSeed()
+
+// callOf returns the ID of what a client calls call.
+func callOf(verb, call string) callID {
+	if call == "" {
+		return 0
+	}
+	var h maphash.Hash
+	h.SetSeed(seed)
+	h.WriteString(verb)
+	h.WriteByte(0)
+	h.WriteString(call)
+	return callID(h.Sum64())
 }
 
-type remembered struct {
-	n     int
-	until clock.Instant
+// memory is a map that forgets: each entry after rememberFor at the earliest, unless many come.
+type memory struct {
+	young, old map[callID]int
+	since      clock.Instant // when the first entry of young was made
 }
 
 const (
@@ -43,110 +55,122 @@ const (
 	rememberFor    = time.Minute
 )
 
-func (m *memory) set(key uint64, n int, now clock.Instant) {
-	if m.known == nil {
-		m.known = map[uint64]remembered{}
-	}
-	if _, known := m.known[key]; !known {
-		if len(m.ring) < mostRemembered {
-			m.ring = append(m.ring, key)
-		} else {
-			delete(m.known, m.ring[m.next])
-			m.ring[m.next] = key
-			m.next = (m.next + 1) % mostRemembered
+// forget drops old entries.
+func (m *memory) forget(now clock.Instant) {
+	if age := now.Sub(m.since); len(m.young) >= mostRemembered || len(m.young) > 0 && age > rememberFor {
+		m.young, m.old = m.old, m.young
+		clear(m.young)
+		if age > 2*rememberFor {
+			clear(m.old)
 		}
 	}
-	m.known[key] = remembered{max(n, m.get(key, now)), now.Add(rememberFor)}
 }
 
-func (m *memory) get(key uint64, now clock.Instant) int {
-	if r, ok := m.known[key]; ok && now < r.until {
-		return r.n
+func (m *memory) set(c callID, n int, now clock.Instant) {
+	n = max(n, m.get(c, now))
+	if m.young == nil {
+		m.young = map[callID]int{}
 	}
-	return 0
+	if len(m.young) == 0 {
+		m.since = now
+	}
+	m.young[c] = n
 }
 
-func (t *tries) keyLocked(parts ...string) uint64 {
-	if t.seed == (maphash.Seed{}) {
-		t.seed = maphash.MakeSeed()
+func (m *memory) get(c callID, now clock.Instant) int {
+	m.forget(now)
+	if n, ok := m.young[c]; ok {
+		return n
 	}
-	var h maphash.Hash
-	h.SetSeed(t.seed)
-	for _, part := range parts {
-		h.WriteString(part)
-		h.WriteByte(0)
-	}
-	return h.Sum64()
+	return m.old[c]
+}
+
+// try is a try of a call that is under way.
+type try struct {
+	t *tries
+	c callID
 }
 
 // begin begins the nth try of a call, once no other try of it runs here. It returns false if a
-// later try was seen, or ctx ends. The caller calls done at the end. An empty call has one try.
-func (t *tries) begin(ctx context.Context, call string, n int, now clock.Instant) (done func(), ok bool) {
-	if call == "" {
-		return func() {}, true
+// later try was seen, or ctx ends. The caller calls done at the end.
+func (t *tries) begin(ctx context.Context, c callID, n int, now clock.Instant) (_ try, ok bool) {
+	if c == 0 {
+		return try{}, true
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for {
-		t.mu.Lock()
-		key := t.keyLocked(call)
-		if t.latest.get(key, now) > n {
-			t.mu.Unlock()
-			return nil, false
+		if t.latest.get(c, now) > n {
+			return try{}, false
 		}
 		if n > 0 {
-			t.latest.set(key, n, now)
+			t.latest.set(c, n, now)
 		}
-		other := t.running[key]
-		if other == nil {
+		other, runs := t.running[c]
+		if !runs {
 			if t.running == nil {
-				t.running = map[uint64]chan struct{}{}
+				t.running = map[callID]chan struct{}{}
 			}
-			ended := make(chan struct{})
-			t.running[key] = ended
-			t.mu.Unlock()
-			return func() {
-				t.mu.Lock()
-				defer t.mu.Unlock()
-				delete(t.running, key)
-				close(ended)
-			}, true
+			t.running[c] = nil
+			return try{t, c}, true
+		}
+		if other == nil {
+			other = make(chan struct{})
+			t.running[c] = other
 		}
 		t.mu.Unlock()
 		select {
 		case <-other:
 		case <-ctx.Done():
-			return nil, false
+		}
+		t.mu.Lock()
+		if ctx.Err() != nil {
+			return try{}, false
 		}
 	}
 }
 
+// done ends a try.
+func (y try) done() {
+	if y.t == nil {
+		return
+	}
+	y.t.mu.Lock()
+	defer y.t.mu.Unlock()
+	if others := y.t.running[y.c]; others != nil {
+		close(others)
+	}
+	delete(y.t.running, y.c)
+}
+
 // takeBack refuses all tries of a call from now on.
-func (t *tries) takeBack(call string, now clock.Instant) {
-	if call != "" {
+func (t *tries) takeBack(c callID, now clock.Instant) {
+	if c != 0 {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.latest.set(t.keyLocked(call), takenBack, now)
+		t.latest.set(c, takenBack, now)
 	}
 }
 
 // isTakenBack reports whether a call was taken back.
-func (t *tries) isTakenBack(call string, now clock.Instant) bool {
+func (t *tries) isTakenBack(c callID, now clock.Instant) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return call != "" && t.latest.get(t.keyLocked(call), now) == takenBack
+	return c != 0 && t.latest.get(c, now) == takenBack
 }
 
 // release notes that a release did what it was to do.
-func (t *tries) release(call string, now clock.Instant) {
-	if call != "" {
+func (t *tries) release(c callID, now clock.Instant) {
+	if c != 0 {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.released.set(t.keyLocked(call), 1, now)
+		t.released.set(c, 1, now)
 	}
 }
 
 // hasReleased reports whether an earlier try of a release did what it was to do.
-func (t *tries) hasReleased(call string, now clock.Instant) bool {
+func (t *tries) hasReleased(c callID, now clock.Instant) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return call != "" && t.released.get(t.keyLocked(call), now) > 0
+	return c != 0 && t.released.get(c, now) > 0
 }

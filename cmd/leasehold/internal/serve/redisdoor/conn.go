@@ -266,7 +266,7 @@ func (c *conn) beginBeside(p *plan, meta string) {
 	}
 	c.mu.Unlock()
 	if before == nil {
-		c.d.run(work{c, k})
+		c.d.workers.Run(work{c, k})
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 	"net"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/rights"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/workers"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -52,8 +52,8 @@ type Door struct {
 
 	atOnce bool // the store is in this process: it has nothing to wait for
 
-	work chan work // received by goroutines that are idle
-	idle atomic.Int64
+	workers *workers.Pool[work]
+	end     context.CancelFunc // of workers that are idle
 }
 
 // work is a command to carry out.
@@ -76,7 +76,10 @@ func New(o Options) *Door {
 	if o.Connections == 0 {
 		o.Connections = 10_000
 	}
-	return &Door{Options: o, anyone: rights.Anyone(o.ReadOnly), locks: locks{store: o.Store, now: time.Now}, conns: map[*conn]bool{}, atOnce: o.Store.Caps().Reach == "process", work: make(chan work)}
+	d := &Door{Options: o, anyone: rights.Anyone(o.ReadOnly), locks: locks{store: o.Store, now: time.Now}, conns: map[*conn]bool{}, atOnce: o.Store.Caps().Reach == "process"}
+	idle, end := context.WithCancel(context.Background())
+	d.workers, d.end = workers.New(idle.Done(), func(w work) { w.c.carryOut(w.k) }), end
+	return d
 }
 
 // Serve answers commands at l until ctx ends. Then it answers what it has begun for as long as
@@ -99,7 +102,7 @@ func (d *Door) Serve(ctx context.Context, l net.Listener, drain time.Duration) e
 	})
 	d.ended.Wait()
 	late.Stop()
-	close(d.work)
+	d.end()
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -141,30 +144,6 @@ func (d *Door) accept(ctx context.Context, l net.Listener) error {
 			}
 		}()
 	}
-}
-
-// mostIdle is how many goroutines wait for commands.
-const mostIdle = 128
-
-// run has a goroutine carry out a command. It takes one that has done so before if it can: the
-// stack of a new one has to grow, which was a sixth of the time that a command took.
-func (d *Door) run(w work) {
-	select {
-	case d.work <- w:
-		return
-	default:
-	}
-	go func() {
-		for more := true; more; {
-			w.c.carryOut(w.k)
-			if d.idle.Add(1) <= mostIdle {
-				w, more = <-d.work
-			} else {
-				more = false
-			}
-			d.idle.Add(-1)
-		}
-	}()
 }
 
 // mostRefused is how many connections are told at a time why they are refused. More are closed.
