@@ -278,8 +278,8 @@ func (o *object) some(key, s string) {
 	}
 }
 
-// Line returns a as a line.
-func (a Ask) Line() []byte {
+// AppendLine appends a as a line.
+func (a *Ask) AppendLine(b []byte) []byte {
 	q := a.Request
 	rest := q // what is left to encoding/json
 	rest.Owner, rest.TTL, rest.Attempt, rest.Meta, rest.Slots, rest.Call, rest.Again = "", nil, "", nil, "", "", 0
@@ -288,9 +288,9 @@ func (a Ask) Line() []byte {
 		if err != nil {
 			panic("leasehold: a request that is no JSON: " + err.Error()) // it has no values that can fail
 		}
-		return append(line, '\n')
+		return append(append(b, line...), '\n')
 	}
-	o := object{append(make([]byte, 0, 384), '{')}
+	o := object{append(b, '{')}
 	o.string("do", a.Do)
 	o.string("name", a.Name)
 	o.some("owner", q.Owner)

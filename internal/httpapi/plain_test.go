@@ -60,7 +60,7 @@ func FuzzLines(f *testing.F) {
 			a.Meta = &meta
 		}
 		a.Name = valid(a.Name)
-		line := a.Line()
+		line := a.AppendLine(nil)
 		var a2, a3 Ask
 		if err := strict(line, &a2); err != nil || !reflect.DeepEqual(a, a2) || line[len(line)-1] != '\n' || bytes.Count(line, []byte("\n")) != 1 {
 			t.Errorf("%q: %+v, want %+v, %v", line, a2, a, err)
@@ -88,7 +88,7 @@ func valid(s string) string { return string(bytes.ToValidUTF8([]byte(s), nil)) }
 func TestUsualLinesArePlain(t *testing.T) {
 	ttl, meta := Duration(30*time.Second), `{"host":"x","pid":1}`
 	a := Ask{Do: "acquire", NamedRequest: NamedRequest{statejson.NameOf("a/b"), Request{Owner: "o", TTL: &ttl, Meta: &meta, Call: "c"}}}
-	if line := a.Line(); !new(Ask).ReadPlain(line) {
+	if line := a.AppendLine(nil); !new(Ask).ReadPlain(line) {
 		t.Errorf("%s is not read as plain", line)
 	}
 	r := Reply{Line: 3, Grant: &Grant{LockName: statejson.NameOf("a"), Owner: "o", Token: 1764384000123456, Valid: Span(time.Second)}}

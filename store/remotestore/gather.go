@@ -2,7 +2,6 @@ package remotestore
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/httpapi"
 	"github.com/leasehold-dev/leasehold/internal/statejson"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // gatherer has the goroutines of a program share requests to a server, as HTTP costs many times
@@ -41,7 +41,7 @@ const (
 // ask is a call in a batch.
 type ask struct {
 	server int
-	line   []byte
+	line   httpapi.Ask
 	done   chan struct{} // closed once what follows is set
 	reply  httpapi.Reply
 	err    error
@@ -51,18 +51,26 @@ type ask struct {
 func (g *gatherer) send(ctx context.Context, c *call, server int) (*httpapi.Problem, error) {
 	if g.takes() {
 		defer g.answered(&g.single)
+		ctx, cancel := g.s.gate.Until(ctx)
+		defer cancel()
 		return g.s.sendAlone(ctx, c, server)
 	}
-	line := httpapi.Ask{Do: c.batched, NamedRequest: httpapi.NamedRequest{LockName: statejson.NameOf(c.name), Request: *c.body.(*httpapi.Request)}}.Line()
-	a := &ask{server: server, line: line, done: make(chan struct{})}
+	a := &ask{server: server, done: make(chan struct{})}
+	a.line = httpapi.Ask{Do: c.verb, NamedRequest: httpapi.NamedRequest{LockName: statejson.NameOf(c.name), Request: *c.body.(*httpapi.Request)}}
 	g.gather(a)
+	var ended error
 	select {
 	case <-a.done:
 	case <-ctx.Done():
+		ended = ctx.Err()
+	case <-g.s.gate.Closing():
+		ended = store.ErrClosed
+	}
+	if ended != nil {
 		g.mu.Lock()
 		g.gathered = slices.DeleteFunc(g.gathered, func(b *ask) bool { return a == b })
 		g.mu.Unlock()
-		return nil, ctx.Err()
+		return nil, ended
 	}
 	if out, ok := c.out.(*httpapi.Grant); ok && a.reply.Grant != nil {
 		*out = *a.reply.Grant
@@ -124,9 +132,9 @@ func (g *gatherer) goLocked() {
 		g.timer.Stop()
 	}
 	g.batches++
-	g.s.background.Add(1) // a caller waits, so the store is not closed yet
+	g.s.gate.Stay() // a caller waits, so the gate is not idle yet
 	go func() {
-		defer g.s.background.Done()
+		defer g.s.gate.Leave()
 		defer g.answered(&g.batches)
 		settle(asks, g.s.sendBatch(asks))
 	}()
@@ -144,13 +152,15 @@ func settle(asks []*ask, err error) {
 
 // sendBatch sends asks, and passes each answer on as it comes. It sets to nil those that have one.
 func (s *engine) sendBatch(asks []*ask) error {
-	ctx, stop := context.WithTimeout(s.closing, s.o.Timeout)
+	until, cancel := s.gate.Until(context.Background())
+	defer cancel()
+	ctx, stop := context.WithTimeout(until, s.o.Timeout)
 	defer stop()
-	var body bytes.Buffer
+	body := make([]byte, 0, 256*len(asks))
 	for _, a := range asks {
-		body.Write(a.line)
+		body = a.line.AppendLine(body)
 	}
-	got, err := s.do(ctx, asks[0].server, http.MethodPost, "/v1/batch", &body, "application/x-ndjson")
+	got, err := s.do(ctx, asks[0].server, http.MethodPost, "/v1/batch", body, "application/x-ndjson")
 	if err != nil {
 		return err
 	}

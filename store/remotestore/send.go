@@ -41,8 +41,8 @@ func (s *engine) do(ctx context.Context, server int, method, path string, body a
 	var b io.Reader
 	switch lines := body.(type) {
 	case nil:
-	case *bytes.Buffer:
-		b = lines
+	case []byte:
+		b = bytes.NewReader(lines)
 	default:
 		text, err := json.Marshal(body)
 		if err != nil {
@@ -97,13 +97,15 @@ func refused(err error) bool {
 
 // call is one call of a method of Store, which may send several requests.
 type call struct {
-	op, name, path string
-	method         string
-	body           any
-	// batched, if not empty, is what a batch calls this call: its body is a *httpapi.Request
-	// then, and out a *httpapi.Grant or nil.
-	batched string
-	out     any
+	op, name string
+	method   string
+	path     string
+	// verb is what is done to the lock called name, in the place of a method and a path. A batch
+	// can have the call if gathers is set: its body is a *httpapi.Request then, and out a
+	// *httpapi.Grant or nil.
+	verb      string
+	gathers   bool
+	body, out any
 	// again, if not nil, is called before the request is sent again after no answer, with the
 	// number of times it was sent.
 	again func(tries int)
@@ -132,13 +134,22 @@ const (
 
 // run sends the requests of c until a server answers.
 func (s *engine) run(ctx context.Context, c *call) error {
+	if err := s.gate.Enter(); err != nil {
+		return err
+	}
+	defer s.gate.Leave()
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if !c.gathers {
+		until, cancel := s.gate.Until(ctx)
+		defer cancel()
+		ctx = until
 	}
 	c.server = -1
 	began := s.clock.Now()
 	first := int(s.preferred.Load())
-	nodes := make([]store.NodeOutcome, len(s.servers))
+	var nodes []store.NodeOutcome
 	for sent, i := 0, 0; i < rounds*len(s.servers); i++ {
 		server := (first + i) % len(s.servers)
 		for same := 0; same < sameServer; same++ {
@@ -150,15 +161,17 @@ func (s *engine) run(ctx context.Context, c *call) error {
 			}
 			sent++
 			err := s.try(ctx, c, server)
-			var p *httpapi.Error
-			none := errors.As(err, new(*unanswered))
-			if ctx.Err() != nil && none {
-				return ctx.Err()
+			none := isUnanswered(err)
+			if none && (ctx.Err() != nil || s.gate.Closed()) {
+				return s.over(ctx)
 			}
-			if !none && !(errors.As(err, &p) && p.Problem.Kind() == httpapi.Closing) {
+			if !none && !isClosing(err) {
 				s.prefer(server)
 				c.server = server
 				return err
+			}
+			if nodes == nil {
+				nodes = make([]store.NodeOutcome, len(s.servers))
 			}
 			nodes[server] = store.NodeOutcome{Node: s.hosts[server], Outcome: store.Unreachable, Err: err}
 			if errors.Is(err, context.DeadlineExceeded) {
@@ -169,15 +182,23 @@ func (s *engine) run(ctx context.Context, c *call) error {
 				break
 			}
 			if same < sameServer-1 && !sleep(ctx, time.Millisecond<<same) {
-				return ctx.Err()
+				return s.over(ctx)
 			}
 		}
 		s.preferred.CompareAndSwap(int64(server), int64((server+1)%len(s.servers)))
 		if (i+1)%len(s.servers) == 0 && !sleep(ctx, time.Duration(i+1)*10*time.Millisecond) {
-			return ctx.Err()
+			return s.over(ctx)
 		}
 	}
 	return &store.QuorumError{Op: c.op, Name: c.name, Need: 1, Nodes: nodes}
+}
+
+// over returns the error of a call that ends since ctx or the store has ended.
+func (s *engine) over(ctx context.Context) error {
+	if s.gate.Closed() {
+		return store.ErrClosed
+	}
+	return ctx.Err()
 }
 
 // unanswered says that a server gave no answer.
@@ -186,30 +207,36 @@ type unanswered struct{ err error }
 func (e *unanswered) Error() string { return e.err.Error() }
 func (e *unanswered) Unwrap() error { return e.err }
 
-// try sends the request of c to one server, and reads its answer.
+func isUnanswered(err error) bool { return err != nil && errors.As(err, new(*unanswered)) }
+
+// isClosing reports whether err says that a server is about to end.
+func isClosing(err error) bool {
+	if err == nil {
+		return false
+	}
+	p, ok := errors.AsType[*httpapi.Error](err)
+	return ok && p.Problem.Kind() == httpapi.Closing
+}
+
+// try sends the request of c to one server, and reads its answer. It takes the timeout at most.
 func (s *engine) try(ctx context.Context, c *call, server int) error {
-	bound, stop := context.WithTimeout(ctx, s.o.Timeout)
-	defer stop()
-	none := func(err error) error {
+	send := s.sendAlone
+	if c.gathers {
+		send = s.gatherers[server].send
+	}
+	problem, err := send(ctx, c, server)
+	switch {
+	case err != nil:
 		if !refused(err) {
 			if c.ambiguous == nil {
 				c.ambiguous = map[int]bool{}
 			}
 			c.ambiguous[server] = true
 		}
-		if bound.Err() != nil && ctx.Err() == nil {
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			err = fmt.Errorf("no answer within %v: %w", s.o.Timeout, context.DeadlineExceeded)
 		}
 		return &unanswered{err}
-	}
-	send := s.sendAlone
-	if c.batched != "" {
-		send = s.gatherers[server].send
-	}
-	problem, err := send(bound, c, server)
-	switch {
-	case err != nil:
-		return none(err)
 	case problem != nil:
 		return problem.Err(c.name)
 	}
@@ -218,7 +245,13 @@ func (s *engine) try(ctx context.Context, c *call, server int) error {
 
 // sendAlone sends c in a request of its own.
 func (s *engine) sendAlone(ctx context.Context, c *call, server int) (*httpapi.Problem, error) {
-	a, err := s.do(ctx, server, c.method, c.path, c.body, "application/json")
+	ctx, stop := context.WithTimeout(ctx, s.o.Timeout)
+	defer stop()
+	method, path := c.method, c.path
+	if c.verb != "" {
+		method, path = http.MethodPost, pathOf(c.name, "/"+c.verb)
+	}
+	a, err := s.do(ctx, server, method, path, c.body, "application/json")
 	if err != nil {
 		return nil, err
 	}
@@ -267,12 +300,14 @@ func (s *engine) settleAt(l store.Lease, q httpapi.Request, servers map[int]bool
 	if len(servers) == 0 {
 		return
 	}
-	s.background.Add(1)
+	s.gate.Stay()
 	go func() {
-		defer s.background.Done()
+		defer s.gate.Leave()
 		ctx, stop := context.WithTimeout(context.Background(), min(max(l.TTL, time.Second), 10*time.Second))
 		defer stop()
-		defer context.AfterFunc(s.closing, func() { time.AfterFunc(2*time.Second, stop) })()
+		closing, cancel := s.gate.Until(ctx)
+		defer cancel()
+		defer context.AfterFunc(closing, func() { time.AfterFunc(2*time.Second, stop) })()
 		var last error
 		left := maps.Clone(servers)
 		for done, pause := q.Refuse, time.Millisecond; len(left) > 0 || !done; pause = min(2*pause, 250*time.Millisecond) {
@@ -284,7 +319,7 @@ func (s *engine) settleAt(l store.Lease, q httpapi.Request, servers map[int]bool
 				}
 			}
 			for server := range maps.Clone(ask) {
-				err := s.try(ctx, &call{op: "release", name: l.Name, method: http.MethodPost, path: pathOf(l.Name, "/release"), body: q}, server)
+				err := s.try(ctx, &call{op: "release", name: l.Name, verb: "release", body: q}, server)
 				switch none := errors.As(err, new(*unanswered)); {
 				case !none && (err == nil || errors.Is(err, store.ErrNotHeld)):
 					done = true

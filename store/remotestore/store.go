@@ -5,11 +5,11 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/internal/httpapi"
 	"github.com/leasehold-dev/leasehold/internal/statejson"
 	"github.com/leasehold-dev/leasehold/store"
@@ -25,13 +25,11 @@ type engine struct {
 	preferred      atomic.Int64 // the server that answered last
 	gatherers      []*gatherer  // of each server
 
-	closing    context.Context // ends with Close
-	close      context.CancelFunc
-	background sync.WaitGroup // batches, and attempts that are being taken back
+	gate *gate.Gate // of calls, batches, and attempts that are being taken back
 }
 
 func newEngine(servers []string, o Options) *engine {
-	s := &engine{servers: servers, o: o, clock: clock.System()}
+	s := &engine{servers: servers, o: o, clock: clock.System(), gate: gate.New(store.ErrClosed)}
 	for _, server := range servers {
 		u, err := url.Parse(server)
 		if err != nil {
@@ -40,7 +38,6 @@ func newEngine(servers []string, o Options) *engine {
 		s.hosts = append(s.hosts, u.Host)
 		s.gatherers = append(s.gatherers, &gatherer{s: s})
 	}
-	s.closing, s.close = context.WithCancel(context.Background())
 	return s
 }
 
@@ -66,7 +63,7 @@ func (s *engine) prefer(server int) {
 // Caps implements driver.Engine.
 func (s *engine) Caps() store.Caps {
 	c := s.caps
-	c.Class, c.Timeout = store.Class(s.class.Load()), 3*s.o.Timeout // see run
+	c.Class, c.EndsCalls = store.Class(s.class.Load()), true
 	return c
 }
 
@@ -80,13 +77,14 @@ func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 
 // grant asks for a grant, and takes the attempt back if its outcome is unknown.
 func (s *engine) grant(ctx context.Context, op string, l store.Lease) (store.Grant, error) {
+	if err := s.gate.Enter(); err != nil {
+		return store.Grant{}, err
+	}
+	defer s.gate.Leave()
 	q := httpapi.RequestOf(l)
 	q.Call = store.NewOwner()
 	var g httpapi.Grant
-	c := &call{op: op, name: l.Name, method: http.MethodPost, path: pathOf(l.Name, "/"+op), body: &q, out: &g, again: func(n int) { q.Again = n }}
-	if op == "acquire" {
-		c.batched = op
-	}
+	c := &call{op: op, name: l.Name, verb: op, gathers: op == "acquire", body: &q, out: &g, again: func(n int) { q.Again = n }}
 	if err := s.run(ctx, c); err != nil {
 		if op == "acquire" {
 			s.undo(l, q.Call, c.others())
@@ -133,9 +131,7 @@ func fill(errs []error, err error) []error {
 func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
 	q := httpapi.RequestOf(r.Lease)
 	q.Renewed, q.Undo, q.Call = r.Renewed, r.Undo, store.NewOwner()
-	c := &call{op: "release", name: r.Name, method: http.MethodPost, path: pathOf(r.Name, "/release"), batched: "release"}
-	c.body = &q
-	c.again = func(n int) { q.Again = n }
+	c := &call{op: "release", name: r.Name, verb: "release", gathers: true, body: &q, again: func(n int) { q.Again = n }}
 	err := s.run(ctx, c)
 	if errors.Is(err, store.ErrNotHeld) && len(c.others()) > 0 {
 		return nil // the server that may have released it could not say so
@@ -185,7 +181,7 @@ func (s *engine) Downgrade(ctx context.Context, l store.Lease) (store.Grant, err
 
 // Resize implements driver.Engine.
 func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) error {
-	return s.run(ctx, &call{op: "resize", name: name, method: http.MethodPost, path: pathOf(name, "/resize"), body: httpapi.Resize{From: from.Normal().Limit, To: to.Normal().Limit}})
+	return s.run(ctx, &call{op: "resize", name: name, verb: "resize", body: httpapi.Resize{From: from.Normal().Limit, To: to.Normal().Limit}})
 }
 
 // BreakLease implements driver.Engine.
@@ -195,7 +191,7 @@ func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (time.Dur
 		q.At = &r.At
 	}
 	var a httpapi.BreakAnswer
-	err := s.run(ctx, &call{op: "break", name: r.Name, method: http.MethodPost, path: pathOf(r.Name, "/break"), body: q, out: &a})
+	err := s.run(ctx, &call{op: "break", name: r.Name, verb: "break", body: q, out: &a})
 	return time.Duration(a.Left), err
 }
 
@@ -207,11 +203,11 @@ func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, n
 // NotifyBroken implements driver.Engine. The next renewal tells.
 func (s *engine) NotifyBroken(func(owner string)) (stop func()) { return func() {} }
 
-// Close implements driver.Engine. It waits for attempts that are being taken back, for two seconds
-// at most.
+// Close implements driver.Engine. It ends calls, and waits for attempts that are being taken back,
+// for two seconds at most.
 func (s *engine) Close() error {
-	s.close()
-	s.background.Wait()
+	idle, _ := s.gate.Close()
+	<-idle
 	if t, ok := s.o.Transport.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()
 	}

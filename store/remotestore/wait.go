@@ -28,9 +28,15 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 	if err := r.CheckClass(s.Caps()); err != nil {
 		return store.Grant{}, err
 	}
+	if err := s.gate.Enter(); err != nil {
+		return store.Grant{}, err
+	}
+	defer s.gate.Leave()
 	if ctx.Err() != nil {
 		return store.Grant{}, ctx.Err()
 	}
+	ctx, cancel := s.gate.Until(ctx)
+	defer cancel()
 	began := s.clock.Now()
 	l := r.Lease
 	first := int(s.preferred.Load())
@@ -46,22 +52,20 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 			s.prefer(server)
 			return s.settle(ctx, l, g, began, sent)
 		}
-		none := errors.As(err, new(*unanswered))
+		none := isUnanswered(err)
 		if (none || ctx.Err() != nil) && !refused(err) {
 			again++
 		}
-		var p *httpapi.Error
-		leaves := errors.As(err, &p) && p.Problem.Kind() == httpapi.Closing
 		switch {
 		case ctx.Err() != nil:
 			if again > 0 {
 				s.undo(l, number, map[int]bool{server: true})
 			}
-			return store.Grant{}, ctx.Err()
+			return store.Grant{}, s.over(ctx)
 		case none && !answered && !refused(err) && again <= 2:
 			continue // that server alone knows what became of the request
 		case again > 0 && errors.Is(err, store.ErrNotHeld): // an earlier try has ended meanwhile
-		case !none && !leaves:
+		case !none && !isClosing(err):
 			return store.Grant{}, err
 		case again > 0:
 			s.undo(l, number, map[int]bool{server: true})
@@ -79,7 +83,7 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 			reason(&store.QuorumError{Op: "wait", Name: r.Name, Need: 1, Nodes: nodes})
 		}
 		if i%len(s.servers) == 0 && !sleep(ctx, min(time.Duration(i)*10*time.Millisecond, time.Second)) {
-			return store.Grant{}, ctx.Err()
+			return store.Grant{}, s.over(ctx)
 		}
 	}
 }
