@@ -36,7 +36,7 @@ func TestBreakWithServersDown(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			servers := redistest.StartN(t, 3)
-			s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long})
+			s := open(t, addrs(servers), patient())
 			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +90,7 @@ func TestBreakWithServersDown(t *testing.T) {
 func TestBrokenLeaseIsNotHealed(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 3)
-	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long, MaxTTL: time.Minute})
+	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long, ConnectTimeout: long, MaxTTL: time.Minute})
 	r := store.Lease{Name: "a", Owner: store.NewOwner(), TTL: time.Minute}
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestBreakOfAnotherClientsLock(t *testing.T) {
 func TestBreakNowWhateverTheDescription(t *testing.T) {
 	t.Parallel()
 	for _, count := range []int{1, 3} {
-		s := open(t, addrs(redistest.StartN(t, count)), &redisstore.Options{NodeTimeout: long, MaxTTL: time.Hour})
+		s := open(t, addrs(redistest.StartN(t, count)), &redisstore.Options{NodeTimeout: long, ConnectTimeout: long, MaxTTL: time.Hour})
 		for i, meta := range []string{"", "x", "x {", "{", "{}", `{"host":"h"}`, `{"host":"h","later":1}`, `{ "host":"h"}`, "{\"host\":\"\xff\"}", `{"since":-1}`} {
 			for _, first := range []bool{false, true} { // broken before without Now
 				r := request(fmt.Sprintf("%d %v", i, first))

@@ -64,7 +64,7 @@ func calls(t *testing.T, server *redistest.Server, command string) int {
 // its own TTL.
 func TestManyLeasesTakeFewCommands(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long, MaxTTL: time.Hour})
+	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long, ConnectTimeout: long, MaxTTL: time.Hour})
 	const n = 600
 	leases := hold(t, s, "a", n)
 	for i := range leases {
@@ -98,7 +98,7 @@ func TestABadLeaseHarmsNoOther(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprintf("%d nodes", nodes), func(t *testing.T) {
 			servers := redistest.StartN(t, nodes)
-			s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long})
+			s := open(t, addrs(servers), patient())
 			leases := hold(t, s, "a", 2*redisstore.MaxBundle)
 			const wrongType, taken, gone, foreign, invalid, first, last = 3, 7, 8, 20, 40, 0, redisstore.MaxBundle - 1
 			for _, server := range servers {
@@ -158,7 +158,7 @@ func TestABadLeaseHarmsNoOther(t *testing.T) {
 // A lease that one node has lost is restored there, while others are renewed with it.
 func TestALeaseAmongManyIsHealed(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long})
+	s := open(t, addrs(servers), patient())
 	leases := hold(t, s, "a", 10)
 	servers[1].Text(t, "DEL", "a4", "a9")
 	for i, err := range s.Renew(t.Context(), leases) {
@@ -178,7 +178,7 @@ func TestOneNameThatIsNotPermitted(t *testing.T) {
 		server.Text(t, "ACL", "SETUSER", "locker", "on", ">pw", "~*", "&*", "+@all")
 		as = append(as, server.Addr())
 	}
-	s, err := redisstore.Open(t.Context(), "redis://locker:pw@"+strings.Join(as, ","), &redisstore.Options{NodeTimeout: long})
+	s, err := redisstore.Open(t.Context(), "redis://locker:pw@"+strings.Join(as, ","), patient())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestOneNameThatIsNotPermitted(t *testing.T) {
 // gone are reported as gone.
 func TestManyLeasesOfAnotherList(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long})
+	s := open(t, addrs(servers), patient())
 	leases := hold(t, s, "a", 20)
 	for _, server := range servers {
 		mark := nodemark.New()
@@ -230,7 +230,7 @@ func TestManyLeasesOfAnotherList(t *testing.T) {
 func TestManyLeasesWhenScriptsAreFlushed(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	proxies := behind(t, servers)
-	s := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: long})
+	s := open(t, addrs(proxies), patient())
 	leases := hold(t, s, "a", 3*redisstore.MaxBundle)
 	lengthen(leases)
 	proxies[2].HoldRequests()
@@ -256,7 +256,7 @@ func TestManyLeasesWhenScriptsAreFlushed(t *testing.T) {
 func TestManyLeasesWithoutAnswer(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	proxies := behind(t, servers)
-	s := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: long})
+	s := open(t, addrs(proxies), patient())
 	leases := hold(t, s, "a", 2*redisstore.MaxBundle)
 	lengthen(leases)
 	proxies[0].HoldReplies()
@@ -275,7 +275,7 @@ func TestManyLeasesWithoutAnswer(t *testing.T) {
 // Long names and descriptions make shorter bundles.
 func TestManyLongLeases(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long})
+	s := open(t, addrs(servers), patient())
 	leases := make([]store.Lease, 2*redisstore.MaxBundle)
 	for i := range leases {
 		leases[i] = request(fmt.Sprintf("%d%s", i, strings.Repeat("\r\n{", store.MaxName/3-2)))

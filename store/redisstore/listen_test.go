@@ -20,7 +20,7 @@ import (
 // makes the connection's goroutine read soon.
 func undisturbed(t *testing.T, servers []*redistest.Server) *store.Store {
 	t.Helper()
-	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long})
+	s := open(t, addrs(servers), patient())
 	redisstore.ReadsAfter(s, time.Hour)
 	redisstore.TriesAfter(s, time.Hour)
 	return s

@@ -27,7 +27,7 @@ func has(t *testing.T, s *redistest.Server, name string) {
 func TestSeveralBatchesInFlight(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	proxies := behind(t, servers)
-	s := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: long})
+	s := open(t, addrs(proxies), patient())
 	settled(t, s)
 	proxies[0].HoldReplies()
 	var wg sync.WaitGroup
@@ -50,7 +50,7 @@ func TestSeveralBatchesInFlight(t *testing.T) {
 func TestConnectionBreaksWithAnswersOutstanding(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	proxies := behind(t, servers)
-	s := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: long})
+	s := open(t, addrs(proxies), patient())
 	held := request("held")
 	acquire(t, s, held)
 	settled(t, s)
@@ -92,7 +92,7 @@ func TestConnectionBreaksWithAnswersOutstanding(t *testing.T) {
 func TestReleaseIsSentAgain(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	proxies := behind(t, servers)
-	s := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: long})
+	s := open(t, addrs(proxies), patient())
 	r := request("a")
 	acquire(t, s, r)
 	settled(t, s)
@@ -111,7 +111,7 @@ func TestReleaseIsSentAgain(t *testing.T) {
 func TestOrderHoldsWhenScriptsAreFlushed(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	proxies := behind(t, servers)
-	s := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: long})
+	s := open(t, addrs(proxies), patient())
 	first, second := request("a"), request("a")
 	acquire(t, s, first)
 	settled(t, s)
@@ -132,7 +132,7 @@ func TestOrderHoldsWhenScriptsAreFlushed(t *testing.T) {
 // No call fails if the scripts are flushed again and again.
 func TestScriptsFlushedUnderLoad(t *testing.T) {
 	server := redistest.Start(t)
-	s := open(t, []string{server.Addr()}, &redisstore.Options{NodeTimeout: long})
+	s := open(t, []string{server.Addr()}, patient())
 	var all sync.WaitGroup
 	var failed sync.Once
 	for g := range 16 {
@@ -165,7 +165,7 @@ func TestReplyWithoutARequest(t *testing.T) {
 	server := &parrot{}
 	yes := "*2\r\n:1\r\n$16\r\n1790000000123456\r\n"
 	server.say(yes)
-	s := open(t, []string{server.listen(t)}, &redisstore.Options{NodeTimeout: long})
+	s := open(t, []string{server.listen(t)}, patient())
 	acquire(t, s, request("a"))
 	before := server.gone()
 	server.say(yes + yes)

@@ -13,7 +13,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // turn is a lock with a holder that is about to release it and queue again, and a waiter in
@@ -230,7 +229,7 @@ func TestRejoinAtOneServerIsSentAgain(t *testing.T) {
 func TestRejoinIsSentAgainWithoutPush(t *testing.T) {
 	servers := redistest.StartN(t, 3, "--rename-command", "HELLO", "")
 	proxies := behind(t, servers)
-	s, other := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: long}), open(t, addrs(proxies), &redisstore.Options{NodeTimeout: long})
+	s, other := open(t, addrs(proxies), patient()), open(t, addrs(proxies), patient())
 	held, first, next := request("stock"), patientWaiter("stock"), patientWaiter("stock")
 	takes(t, s, servers, held)
 	got := waits(t.Context(), other, first)

@@ -103,7 +103,7 @@ func TestReplaceOneServer(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 3)
 	a := addrs(servers)
-	const settings = "?max_ttl=2s&node_timeout=1s"
+	const settings = "?max_ttl=10s&node_timeout=5s&connect_timeout=20s"
 	both := "redis://" + a[0] + settings + "&next=" + strings.Join(a, ",")
 	ask := func(name string) store.Lease {
 		r := request(name)
