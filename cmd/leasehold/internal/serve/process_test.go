@@ -110,7 +110,7 @@ func testServerEnds(t *testing.T, end syscall.Signal) {
 	defer stop()
 	var resources [locks]resource
 	lock := func(c *leasehold.Client, i int) *leasehold.Lock {
-		return c.Mutex(fmt.Sprintf("lock%d", i)).With(leasehold.LockOptions{TTL: 9 * time.Second})
+		return c.Mutex(fmt.Sprintf("lock%d", i)).With(leasehold.LockOptions{TTL: 30 * time.Second})
 	}
 	ended := make(chan struct{})
 	var held, waiting, group sync.WaitGroup
@@ -127,8 +127,11 @@ func testServerEnds(t *testing.T, end syscall.Signal) {
 			resources[i].enter(t, l.Token())
 			held.Done()
 			<-ended
-			if err := l.Extend(ctx); err != nil {
-				t.Errorf("the holder of lock%d after the end of the server: %v", i, err)
+			for err := l.Extend(ctx); err != nil; err = l.Extend(ctx) { // on a loaded machine the other server may be too late
+				if l.Err() != nil || ctx.Err() != nil {
+					t.Errorf("the holder of lock%d after the end of the server: %v", i, err)
+					break
+				}
 			}
 			resources[i].inside.Add(-1)
 			if err := l.Release(ctx); err != nil {
@@ -175,7 +178,7 @@ func TestRollingRestartUnderLoad(t *testing.T) {
 	for i := range 20 {
 		group.Go(func() {
 			for ctx.Err() == nil {
-				l, err := c.Mutex(fmt.Sprintf("lock%d", i%5)).With(leasehold.LockOptions{TTL: 9 * time.Second}).Acquire(ctx)
+				l, err := c.Mutex(fmt.Sprintf("lock%d", i%5)).With(leasehold.LockOptions{TTL: 30 * time.Second}).Acquire(ctx)
 				if err != nil {
 					if ctx.Err() == nil {
 						t.Errorf("acquire: %v", err)
