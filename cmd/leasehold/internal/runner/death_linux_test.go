@@ -116,10 +116,10 @@ func TestEverySignalReachesTheCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	stdout.Close()
-	out.SetReadDeadline(time.Now().Add(patience))
 	r := bufio.NewReader(out)
 	line := func(want string) {
 		t.Helper()
+		out.SetReadDeadline(time.Now().Add(patience)) // for each: the shell starts a process before each trap
 		if s, err := r.ReadString('\n'); err != nil || s != want+"\n" {
 			t.Fatalf("%q, %v, want %q", s, err, want)
 		}
