@@ -10,9 +10,10 @@
 // # The contract
 //
 // An Engine performs atomic steps. The methods of store.Store of the same names say what each
-// of them promises, and store/storetest tests that. All methods are required: one that
-// the engine cannot keep returns an error that matches store.ErrUnsupported, and Caps says so
-// where the client has to know beforehand (MutexesOnly, NoQueue).
+// of them promises, and store/storetest tests that, also with faults between the store and its
+// engine. All methods are required: one that the engine cannot keep returns an error that
+// matches store.ErrUnsupported, and Caps says so where the client has to know beforehand
+// (MutexesOnly, NoQueue).
 //
 // # What an Engine need not do
 //

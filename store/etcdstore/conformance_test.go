@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/etcdstore"
 	"github.com/leasehold-dev/leasehold/store/storetest"
@@ -32,4 +33,13 @@ func TestEtcdConforms(t *testing.T) {
 		return open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience})
 	}
 	storetest.Run(t, one, storetest.Options{Second: one})
+}
+
+// Each verb meets each fault.
+func TestFaults(t *testing.T) {
+	o := etcdstore.Options{Prefix: "faults-" + rand.Text(), Timeout: patience}
+	storetest.RunFaults(t, func(t *testing.T) (*store.Store, storetest.Link) {
+		p := faultproxy.New(t, server.Members[0].Addr)
+		return open(t, []string{p.Addr()}, o), p
+	}, storetest.Options{Second: func(t *testing.T) *store.Store { return open(t, server.Endpoints(), o) }})
 }

@@ -197,34 +197,6 @@ func TestKeysAreUsedAgain(t *testing.T) {
 	}
 }
 
-// An acquire whose answer is lost leaves nothing behind, and cannot take the lock later.
-func TestLostAnswerOfEtcd(t *testing.T) {
-	s := open(t, []string{server.Members[0].ProxyAddr()}, etcdstore.Options{Prefix: "lost", Timeout: 3 * time.Second})
-	other := open(t, server.Endpoints(), etcdstore.Options{Prefix: "lost"})
-	proxy := server.Members[0].Proxy
-	defer proxy.Pass()
-	acquire(t, s, request("warm", 10*time.Second)) // so that there are a connection and a lease
-	for _, fail := range []func(){proxy.DropReplies, proxy.HoldRequests} {
-		fail()
-		l := request("a", 10*time.Second)
-		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l})
-		if !errors.Is(err, store.ErrQuorum) || !errors.Is(err, store.ErrAmbiguous) {
-			t.Errorf("acquire without an answer: %v, want %v and %v", err, store.ErrQuorum, store.ErrAmbiguous)
-		}
-		proxy.Pass()
-		r := store.WaitRequest{Lease: request("a", time.Minute)}
-		if _, err := other.Wait(t.Context(), r, nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := other.Renew(t.Context(), []store.Lease{r.Lease})[0]; err != nil {
-			t.Errorf("the lock was taken away: %v", err)
-		}
-		if err := other.Release(t.Context(), store.ReleaseRequest{Lease: r.Lease}); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // A waiter whose place was made by an attempt without an answer can come to own the lock
 // before its next attempt. Its token is above all tokens of the previous owner.
 func TestTokenOfPlaceWhoseAnswerWasLost(t *testing.T) {

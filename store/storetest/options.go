@@ -25,6 +25,9 @@ type Options struct {
 	// Observed is set if each handle counts a TTL from when it first sees the lease, so that a
 	// handle can see a lease for one TTL longer than the one that has watched it.
 	Observed bool
+	// GivesUp is set if a call fails when its connection breaks, instead of going on over another
+	// one, which then is what the client does. RunFaults uses it.
+	GivesUp bool
 	// Virtual has every check run in a testing/synctest bubble, with stores of its own,
 	// so that waiting takes no time. Then open and Second are called in bubbles as well:
 	// what they open measures time with package time, and does no real I/O.

@@ -225,42 +225,6 @@ func TestBrokenLeaseIsGivenUp(t *testing.T) {
 	})
 }
 
-// A break whose answer or whose request is lost is done once. So is one that frees the lock
-// at once.
-func TestLostAnswersToBreak(t *testing.T) {
-	t.Parallel() // it mostly waits
-	s, p := proxied(t)
-	holder := mustOpen(t, &Options{Servers: []string{shared.Addr}})
-	for what, lose := range map[string]func(match string){
-		"the answer":  func(match string) { p.CutReplyTo(match, 0) },
-		"the request": p.CutRequest,
-	} {
-		for _, now := range []bool{false, true} {
-			l := request(fmt.Sprintf("lost break/%s/%v", what, now), 36*time.Second)
-			mustAcquire(t, holder, l)
-			b := breakOf(t, holder, l)
-			b.Now, b.Reason = now, "lose this one"
-			connections := p.Stats().Accepted
-			lose(b.Reason)
-			left := breaks(t, s, b)
-			if p.Stats().Accepted == connections {
-				t.Fatalf("%s was not lost: no connection was cut", what)
-			}
-			if over := left == 0; over != now {
-				t.Errorf("%s was lost: the lease lasts for %v, over: want %v", what, left, now)
-			}
-			refusesRenewal(t, what+" was lost: renew", holder.Renew(t.Context(), []store.Lease{l})[0])
-			st, err := holder.Inspect(t.Context(), l.Name)
-			if err != nil || st.Held == now || st.Broken == nil || st.Broken.Reason != b.Reason || st.Broken.Now != now {
-				t.Errorf("%s was lost: %+v, %v, want held %v and the note", what, st, err, !now)
-			}
-			if left := breaks(t, holder, b); left == 0 != now {
-				t.Errorf("%s was lost, and again: the lease lasts for %v, over: want %v", what, left, now)
-			}
-		}
-	}
-}
-
 // A lease that its holder releases at the same moment is over in any case, and the break
 // takes nothing from the next holder.
 func TestBreakDuringRelease(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/storetest"
 )
@@ -27,4 +28,15 @@ func mustOpen(t testing.TB, o *Options) *engine {
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// Each verb meets each fault.
+func TestFaults(t *testing.T) {
+	t.Parallel() // it mostly waits
+	storetest.RunFaults(t, func(t *testing.T) (*store.Store, storetest.Link) {
+		p := faultproxy.New(t, shared.Addr)
+		return store.New(mustOpen(t, &Options{Servers: []string{p.Addr()}})), p
+	}, storetest.Options{Second: func(t *testing.T) *store.Store {
+		return store.New(mustOpen(t, &Options{Servers: []string{shared.Addr}}))
+	}})
 }

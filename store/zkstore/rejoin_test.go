@@ -45,44 +45,6 @@ func newRejoiner(t *testing.T, s, other *engine, name string) *rejoiner {
 	return r
 }
 
-// If the answer to a release that queues again is lost, the lease has ended and one place
-// was made, which is found by its id. If the request is lost, it is sent again.
-func TestLostAnswersToRejoin(t *testing.T) {
-	t.Parallel() // it mostly waits
-	p := faultproxy.New(t, shared.Addr)
-	s := mustOpen(t, &Options{Servers: []string{p.Addr()}, Timeout: patience})
-	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
-	for what, lose := range map[string]func(match string){
-		"the answer":  func(match string) { p.CutReplyTo(match, 0) },
-		"the request": p.CutRequest,
-	} {
-		r := newRejoiner(t, s, other, "lost rejoin/"+what)
-		connections := p.Stats().Accepted
-		lose(r.next.Meta)
-		queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next)
-		if err != nil || !queued {
-			t.Fatalf("%s was lost: rejoin: queued %v, %v, want true", what, queued, err)
-		}
-		if p.Stats().Accepted == connections {
-			t.Fatalf("%s was not lost", what)
-		}
-		first := <-r.has
-		st, err := other.Inspect(t.Context(), r.held.Name)
-		if err != nil || st.Token != first.Token || len(st.Queue) != 1 || st.Queue[0].Holder.Owner != r.next.Owner {
-			t.Fatalf("%s was lost: inspect: %+v, %v, want token %v and the waiter %s", what, st, err, first.Token, r.next.Owner)
-		}
-		mustRelease(t, other, r.waiter.Lease)
-		g, err := s.Wait(t.Context(), r.next, nil)
-		if err != nil || g.Token <= first.Token {
-			t.Fatalf("%s was lost: token %v (%v) after %v, want a larger one", what, g.Token, err, first.Token)
-		}
-		if st, err := other.Inspect(t.Context(), r.held.Name); err != nil || st.Token != g.Token || len(st.Queue) != 0 {
-			t.Fatalf("%s was lost: inspect in the next turn: %+v, %v, want token %v and no waiter", what, st, err, g.Token)
-		}
-		mustRelease(t, s, r.next.Lease)
-	}
-}
-
 // A holder that releases makes no place behind a waiter that has left since the holder read
 // the queue: that place would get the lock at once.
 func TestRejoinBehindAWaiterThatHasLeft(t *testing.T) {

@@ -14,8 +14,10 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/contest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/door"
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/torturetest"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/storetest"
 )
 
 // disturb loses one answer in 20, and has the server answer 3 requests in 100 with one of errs.
@@ -37,13 +39,64 @@ func (k Kind) ConformsUnderFaults(t *testing.T) {
 	k.conforms(t, srv.URL)
 }
 
-// LostAnswersAndServerErrors tests that a lock whose answer was lost is a lock, and not one that
-// another owner has, and that errors of the server are no refusals.
-func (k Kind) LostAnswersAndServerErrors(t *testing.T) {
+// link is the way to a server. The server can refuse requests.
+type link struct {
+	*faultproxy.Proxy
+	door *door.Door
+	fail func(w http.ResponseWriter)
+}
+
+// LinkTo returns a link to a server, which refuses requests by fail, and the URL of its other end.
+func LinkTo(t testing.TB, h http.Handler, fail func(w http.ResponseWriter)) (l storetest.Link, url string) {
+	d := door.Open(t, h)
+	p := faultproxy.New(t, d.Listener.Addr().String())
+	return link{p, d, fail}, "http://" + p.Addr()
+}
+
+// Refuse implements storetest.Refuser.
+func (l link) Refuse() {
+	l.door.Answer(func(w http.ResponseWriter, _ *http.Request) bool { l.fail(w); return true })
+}
+
+// Pass implements storetest.Link.
+func (l link) Pass() {
+	l.door.Answer(func(http.ResponseWriter, *http.Request) bool { return false })
+	l.Proxy.Pass()
+}
+
+// Faults has each verb meet each fault.
+func (k Kind) Faults(t *testing.T) {
+	srv := k.Start(t, false)
+	storetest.RunFaults(t, func(t *testing.T) (*store.Store, storetest.Link) {
+		l, url := LinkTo(t, srv.Door, func(w http.ResponseWriter) { k.Fail(w, k.Final[0]) })
+		return k.Store(t, url, Options{}), l
+	}, storetest.Options{Second: func(t *testing.T) *store.Store { return k.Store(t, srv.Direct, Options{}) }})
+}
+
+// ServerErrors tests that errors of the server are no refusals.
+func (k Kind) ServerErrors(t *testing.T) {
 	srv := k.Start(t, false)
 	s := k.Store(t, srv.URL, Options{})
-	pair := func(name string, trouble func()) {
-		t.Helper()
+	for _, f := range slices.Concat(k.Passing, k.Slow) {
+		ErrsOnce(t, s, srv.Door, k.isWrite, f.Code, func(w http.ResponseWriter) { k.Fail(w, f) })
+	}
+}
+
+// ErrsOnce tests that a lock is acquired and released although the server errs once each time, when
+// it is asked to write, and when it is asked to read.
+func ErrsOnce(t *testing.T, s *store.Store, d *door.Door, isWrite func(*http.Request) bool, name string, fail func(http.ResponseWriter)) {
+	t.Helper()
+	for _, writes := range []bool{true, false} {
+		trouble := func() {
+			pick := door.Once(func(r *http.Request) bool { return isWrite(r) == writes })
+			d.Answer(func(w http.ResponseWriter, r *http.Request) bool {
+				picked := pick(r)
+				if picked {
+					fail(w)
+				}
+				return picked
+			})
+		}
 		l := Lease(name, time.Minute)
 		trouble()
 		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
@@ -52,23 +105,6 @@ func (k Kind) LostAnswersAndServerErrors(t *testing.T) {
 		trouble()
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
 			t.Errorf("%s: release: %v", name, err)
-		}
-	}
-	for _, name := range []string{"new", "new", "again", "again"} {
-		pair(name, func() { srv.Lose(door.Once(k.isWrite)) })
-	}
-	for _, f := range slices.Concat(k.Passing, k.Slow) {
-		for _, which := range []func(*http.Request) bool{k.isWrite, func(r *http.Request) bool { return !k.isWrite(r) }} {
-			pair(f.Code, func() {
-				pick := door.Once(which)
-				srv.Answer(func(w http.ResponseWriter, r *http.Request) bool {
-					picked := pick(r)
-					if picked {
-						k.Fail(w, f)
-					}
-					return picked
-				})
-			})
 		}
 	}
 }

@@ -178,27 +178,32 @@ func (k Kind) DeadHolder(t *testing.T) {
 	}
 }
 
-// DeadHolderIsSeenByNewClients tests that with Skew, a process that tries once gets the lock of a
-// dead holder, though each try is made by a new client, and that without it none does.
+// DeadHolderIsSeenByNewClients is the test of that name for servers of objects.
 func (k Kind) DeadHolderIsSeenByNewClients(t *testing.T) {
 	srv := k.Start(t, false)
-	o := Options{Skew: 700 * time.Millisecond}
-	l := Lease("job", 500*time.Millisecond) // dates are in seconds: a client without Skew would see its end a second earlier
+	DeadHolderIsSeenByNewClients(t, func(skew time.Duration) *store.Store { return k.Store(t, srv.Direct, Options{Skew: skew}) })
+}
+
+// DeadHolderIsSeenByNewClients tests that with a skew, a process that tries once gets the lock of a
+// dead holder, though each try is made by a new client, and that without it none does.
+func DeadHolderIsSeenByNewClients(t *testing.T, open func(skew time.Duration) *store.Store) {
+	const skew = 700 * time.Millisecond
+	l := Lease("job", 500*time.Millisecond) // dates may be in seconds: a client without skew would see its end a second earlier
 	began := time.Now()
-	if _, err := k.Store(t, srv.Direct, o).Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
+	if _, err := open(skew).Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
 		t.Fatal(err)
 	}
-	try := func(o Options) error {
-		_, err := k.Store(t, srv.Direct, o).Acquire(t.Context(), store.AcquireRequest{Lease: Lease("job", time.Minute)})
+	try := func(skew time.Duration) error {
+		_, err := open(skew).Acquire(t.Context(), store.AcquireRequest{Lease: Lease("job", time.Minute)})
 		return err
 	}
 	for {
 		if time.Since(began) > 2*l.TTL {
-			if err := try(Options{}); !errors.Is(err, store.ErrBusy) {
+			if err := try(0); !errors.Is(err, store.ErrBusy) {
 				t.Fatalf("a client that uses no dates and sees the lease for the first time: %v, want busy", err)
 			}
 		}
-		err := try(o)
+		err := try(skew)
 		if err == nil {
 			break
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/contest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/door"
 	"github.com/leasehold-dev/leasehold/internal/testenv/idle"
+	"github.com/leasehold-dev/leasehold/internal/testenv/objectstest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/torturetest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/kubernetesstore"
@@ -113,39 +114,23 @@ func TestIdleCost(t *testing.T) {
 
 func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") == "true" }
 
-// A lock whose answer was lost is a lock, and not one that another owner has. Errors of the server are no
-// refusals.
-func TestLostAnswersAndServerErrors(t *testing.T) {
+// Each verb meets each fault.
+func TestFaults(t *testing.T) {
+	srv := start(t)
+	storetest.RunFaults(t, func(t *testing.T) (*store.Store, storetest.Link) {
+		l, url := objectstest.LinkTo(t, srv.Door, func(w http.ResponseWriter) { failure(w, http.StatusForbidden, "Forbidden") })
+		c := srv.config()
+		c.Host = url
+		return open(t, srv, kubernetesstore.Options{Config: c}), l
+	}, storetest.Options{Second: func(t *testing.T) *store.Store { return open(t, srv, kubernetesstore.Options{}) }})
+}
+
+// Errors of the server are no refusals.
+func TestServerErrors(t *testing.T) {
 	srv := start(t)
 	s := open(t, srv, kubernetesstore.Options{})
-	pair := func(name string, trouble func()) {
-		t.Helper()
-		l := lease(name, time.Minute)
-		trouble()
-		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
-			t.Errorf("%s: acquire: %v", name, err)
-		}
-		trouble()
-		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
-			t.Errorf("%s: release: %v", name, err)
-		}
-	}
-	for _, name := range []string{"new", "new", "again"} {
-		pair(name, func() { srv.Lose(door.Once(isWrite)) })
-	}
 	for status, reason := range map[int]string{http.StatusTooManyRequests: "TooManyRequests", http.StatusInternalServerError: "InternalError", http.StatusServiceUnavailable: "ServiceUnavailable", http.StatusGatewayTimeout: "Timeout", http.StatusUnauthorized: "Unauthorized"} {
-		for _, which := range []func(*http.Request) bool{isWrite, func(r *http.Request) bool { return !isWrite(r) }} {
-			pair(reason, func() {
-				pick := door.Once(which)
-				srv.Answer(func(w http.ResponseWriter, r *http.Request) bool {
-					if pick(r) {
-						failure(w, status, reason)
-						return true
-					}
-					return false
-				})
-			})
-		}
+		objectstest.ErrsOnce(t, s, srv.Door, isWrite, reason, func(w http.ResponseWriter) { failure(w, status, reason) })
 	}
 }
 
@@ -341,39 +326,12 @@ func TestTorture(t *testing.T) {
 	torturetest.Run(t, "kubernetes://"+srv.namespace+"?kubeconfig="+kubeconfig(t, srv, admin), 4*time.Second, 14*time.Second, nil)
 }
 
-// With Skew, a process that tries once gets the lock of a dead holder, though each try is made
-// by a new client; without it, none does.
 func TestDeadHolderIsSeenByNewClients(t *testing.T) {
 	t.Parallel()
 	srv := start(t)
-	o := kubernetesstore.Options{Skew: 700 * time.Millisecond}
-	l := lease("job", 500*time.Millisecond)
-	began := time.Now()
-	if _, err := open(t, srv, o).Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
-		t.Fatal(err)
-	}
-	try := func(o kubernetesstore.Options) error {
-		_, err := open(t, srv, o).Acquire(t.Context(), store.AcquireRequest{Lease: lease("job", time.Minute)})
-		return err
-	}
-	for {
-		if time.Since(began) > 2*l.TTL {
-			if err := try(kubernetesstore.Options{}); !errors.Is(err, store.ErrBusy) {
-				t.Fatalf("a client that uses no dates and sees the lease for the first time: %v, want busy", err)
-			}
-		}
-		err := try(o)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, store.ErrBusy) || time.Since(began) > time.Minute {
-			t.Fatalf("try: %v, want busy", err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	if took := time.Since(began); took < l.TTL {
-		t.Errorf("granted to another owner %v after a lease of %v", took, l.TTL)
-	}
+	objectstest.DeadHolderIsSeenByNewClients(t, func(skew time.Duration) *store.Store {
+		return open(t, srv, kubernetesstore.Options{Skew: skew})
+	})
 }
 
 // Credentials are sent to nobody whose certificate is not trusted, and none is in an error.

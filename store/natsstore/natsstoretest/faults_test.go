@@ -11,7 +11,6 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/testenv/contest"
-	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/torturetest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/natsstore"
@@ -65,25 +64,6 @@ func TestContest(t *testing.T) {
 	c.GoesOn(t, "after it is reached again", patience, clients...)
 	cancel()
 	wg.Wait()
-}
-
-// A lock whose answer was lost is a lock, and not one that another owner has; the same holds for
-// a release.
-func TestLostAnswerIsNoConflict(t *testing.T) {
-	srv := start(t, server.Options{})
-	p := faultproxy.New(t, srv.Addr().String())
-	s := open(t, []string{p.Addr()}, nil)
-	for _, name := range []string{"new", "new", "again", "again"} {
-		l := lease(name, time.Minute)
-		p.CutReplyTo("PUB", 0)
-		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
-			t.Fatalf("acquire, whose answer was lost: %v", err)
-		}
-		p.CutReplyTo("PUB", 0)
-		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
-			t.Fatalf("release, whose answer was lost: %v", err)
-		}
-	}
 }
 
 // Processes that compete for locks of all kinds, and are stopped and killed meanwhile, never hold

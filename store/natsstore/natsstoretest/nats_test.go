@@ -22,6 +22,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/idle"
+	"github.com/leasehold-dev/leasehold/internal/testenv/objectstest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/natsstore"
@@ -117,34 +118,11 @@ func TestClass(t *testing.T) {
 	}
 }
 
-// A lock whose holder has died goes to a process that tries once, when the TTL and the skew of
-// clocks are over, though each try is made by a new client.
 func TestDeadHolderIsSeenByNewClients(t *testing.T) {
 	srv := start(t, server.Options{})
-	o := natsstore.Options{Skew: 300 * time.Millisecond}
-	dead := open(t, []string{srv.ClientURL()}, &o)
-	l := store.Lease{Name: "job", Owner: store.NewOwner(), TTL: 500 * time.Millisecond}
-	began := time.Now()
-	if _, err := dead.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
-		t.Fatal(err)
-	}
-	for tries := 1; ; tries++ {
-		s, err := natsstore.Open(t.Context(), []string{srv.ClientURL()}, &o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "job", Owner: store.NewOwner(), TTL: time.Minute}})
-		s.Close()
-		if err == nil {
-			if took := time.Since(began); took < l.TTL {
-				t.Errorf("granted to another owner %v after a lease of %v", took, l.TTL)
-			}
-			return
-		}
-		if !errors.Is(err, store.ErrBusy) || tries > 1000 {
-			t.Fatalf("try %d: %v, want busy", tries, err)
-		}
-	}
+	objectstest.DeadHolderIsSeenByNewClients(t, func(skew time.Duration) *store.Store {
+		return open(t, []string{srv.ClientURL()}, &natsstore.Options{Skew: skew})
+	})
 }
 
 // Streams that cannot keep locks are refused, and the error says what to change.
@@ -308,4 +286,13 @@ func TestParseURL(t *testing.T) {
 			t.Errorf("%q: %v, want an error that matches ErrInvalid and has no password", url, err)
 		}
 	}
+}
+
+// Each verb meets each fault.
+func TestFaults(t *testing.T) {
+	srv := start(t, server.Options{})
+	storetest.RunFaults(t, func(t *testing.T) (*store.Store, storetest.Link) {
+		p := faultproxy.New(t, srv.Addr().String())
+		return open(t, []string{p.Addr()}, nil), p
+	}, storetest.Options{Second: func(t *testing.T) *store.Store { return open(t, []string{srv.ClientURL()}, nil) }})
 }

@@ -3,6 +3,7 @@ package sqlstoretest
 import (
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 	"github.com/leasehold-dev/leasehold/store/storetest"
@@ -69,4 +70,18 @@ func conforms(t *testing.T, on *bed, conditions ...condition) {
 			storetest.Run(t, one, storetest.Options{Second: one, Observed: true})
 		})
 	}
+}
+
+// Each verb meets each fault.
+func TestFaults(t *testing.T) {
+	everywhere(t, func(t *testing.T, on *bed) {
+		o := sqlstore.Options{Timeout: patience}
+		schema := on.newSchema(t)
+		storetest.RunFaults(t, func(t *testing.T) (*store.Store, storetest.Link) {
+			p := faultproxy.New(t, on.server.Addr)
+			behind := *on.server
+			behind.Addr = p.Addr()
+			return on.at(&behind).open(t, schema, o), p
+		}, storetest.Options{Second: func(t *testing.T) *store.Store { return on.open(t, schema, o) }})
+	})
 }
