@@ -10,7 +10,8 @@ import (
 )
 
 // change carries out a step that changes a lock in use, unless its answer is a refusal.
-func (s *engine) change(ctx context.Context, request, name string, step func(*txn) (rule.Record, rule.Answer)) (ans rule.Answer, err error) {
+func (s *engine) change(ctx context.Context, request, name string, step func(*txn) (rule.Record, rule.Answer)) (rule.Answer, error) {
+	var ans rule.Answer // a step whose context has ended may still set it
 	maybe, err := s.register(name).do(ctx, func(t *txn) {
 		var after rule.Record
 		if after, ans = step(t); ans.Verdict == rule.Done || ans.Verdict == rule.Granted {

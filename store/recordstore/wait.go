@@ -294,11 +294,11 @@ type rejoin struct {
 }
 
 // ReleaseAndRejoin implements driver.Engine, with one write.
-func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
+func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (bool, error) {
 	if !r.Kind.IsMutex() || !next.Kind.IsMutex() || next.Barge {
 		return false, s.Release(ctx, r)
 	}
-	sent, done := s.now(), false
+	sent, done, queued := s.now(), false, false // a step whose context has ended may still set them
 	maybe, err := s.register(r.Name).do(ctx, func(t *txn) {
 		queued = false
 		done = t.end(r) || t.ambiguous && done
