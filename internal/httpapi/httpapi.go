@@ -100,8 +100,8 @@ type Request struct {
 
 // RequestOf returns the request about l.
 func RequestOf(l store.Lease) Request {
-	ttl := Duration(l.TTL)
-	r := Request{Owner: l.Owner, TTL: &ttl, Attempt: l.Attempt, Weight: l.Weight, Slots: string(rule.SlotsOf(l.Slots...)), Meta: &l.Meta}
+	ttl, meta := Duration(l.TTL), l.Meta
+	r := Request{Owner: l.Owner, TTL: &ttl, Attempt: l.Attempt, Weight: l.Weight, Slots: string(rule.SlotsOf(l.Slots...)), Meta: &meta}
 	r.Kind, r.Permits = kindName(l.Kind)
 	if l.Require != store.Efficiency {
 		r.Require = l.Require.String()

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/rights"
@@ -26,21 +27,24 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 		s.wrongMethod(w, r, "POST")
 		return
 	}
-	body, p := s.body(w, r, maxBatch)
-	asks := make([]httpapi.Ask, 0, min(bytes.Count(body, []byte{'\n'})+1, mostCalls))
-	for line := range bytes.Lines(body) {
-		var a httpapi.Ask
-		if !a.ReadPlain(line) {
-			p = decode(line, &a)
-		}
-		if p == nil && len(asks) == mostCalls {
+	memory := spare.Get().(*buffers)
+	defer memory.free()
+	p := s.body(w, r, maxBatch, &memory.body)
+	asks := memory.asks
+	for line := range bytes.Lines(memory.body.Bytes()) {
+		if len(asks) == mostCalls {
 			p = httpapi.New(httpapi.TooLarge, fmt.Sprintf("the batch has more than %d calls", mostCalls))
+		} else {
+			asks = append(asks, httpapi.Ask{})
+			if a := &asks[len(asks)-1]; !a.ReadPlain(line) {
+				p = decode(line, a)
+			}
 		}
 		if p != nil {
 			break // before any of them is done
 		}
-		asks = append(asks, a)
 	}
+	memory.asks = asks
 	if p != nil {
 		s.fail(w, r, p)
 		return
@@ -64,7 +68,7 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	rc := http.NewResponseController(w)
-	var lines []byte
+	lines := memory.lines[:0]
 	for i := range asks {
 		if len(b.replies) == 0 {
 			runtime.Gosched() // others are done soon
@@ -78,7 +82,33 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 		lines = reply.AppendLine(lines)
 		if i == len(asks)-1 {
 			w.Write(lines)
+			memory.lines = lines
 		}
+	}
+}
+
+// buffers are memory for the body of a batch, what it asks for, and the lines of the answer.
+type buffers struct {
+	body  bytes.Buffer
+	asks  []httpapi.Ask
+	lines []byte
+}
+
+var spare = sync.Pool{New: func() any { return new(buffers) }}
+
+// Limits of what is kept for the next batch.
+const (
+	mostSpare     = 64 << 10 // bytes
+	mostSpareAsks = 128
+)
+
+// free keeps the memory for another batch, unless it is large.
+func (m *buffers) free() {
+	if m.body.Cap()+cap(m.lines) <= mostSpare && cap(m.asks) <= mostSpareAsks {
+		m.body.Reset()
+		clear(m.asks)
+		m.asks = m.asks[:0]
+		spare.Put(m)
 	}
 }
 

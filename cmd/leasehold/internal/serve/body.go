@@ -22,7 +22,9 @@ const (
 
 // read decodes the body of r into v. An empty body leaves v as it is.
 func (s *Server) read(w http.ResponseWriter, r *http.Request, v any, most int64) *httpapi.Problem {
-	b, p := s.body(w, r, most)
+	var body bytes.Buffer
+	p := s.body(w, r, most, &body)
+	b := body.Bytes()
 	if p != nil || len(bytes.TrimSpace(b)) == 0 {
 		return p
 	}
@@ -35,29 +37,29 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, v any, most int64)
 	return <-wrong
 }
 
-// body returns the body of r. Nothing is read beyond most bytes, or for longer than the server's
+// body reads the body of r into b. Nothing is read beyond most bytes, or for longer than the server's
 // patience.
-func (s *Server) body(w http.ResponseWriter, r *http.Request, most int64) ([]byte, *httpapi.Problem) {
+func (s *Server) body(w http.ResponseWriter, r *http.Request, most int64, b *bytes.Buffer) *httpapi.Problem {
 	if r.ContentLength == 0 {
-		return nil, nil
+		return nil
 	}
 	if r.ContentLength > most {
-		return nil, tooLarge(most)
+		return tooLarge(most)
 	}
 	c := http.NewResponseController(w)
 	c.SetReadDeadline(time.Now().Add(s.Patience)) // fails only in tests without a connection
-	var b bytes.Buffer
 	b.Grow(int(max(0, min(r.ContentLength, mostAhead))) + bytes.MinRead)
 	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, most))
 	if err == nil {
 		c.SetReadDeadline(time.Time{})
-		return b.Bytes(), nil
+		return nil
 	}
+	b.Reset()
 	w.Header().Set("Connection", "close") // the rest is not waited for, nor taken for the next request
 	if errors.As(err, new(*http.MaxBytesError)) {
-		return nil, tooLarge(most)
+		return tooLarge(most)
 	}
-	return nil, httpapi.New(httpapi.Invalid, "the body did not arrive: "+err.Error())
+	return httpapi.New(httpapi.Invalid, "the body did not arrive: "+err.Error())
 }
 
 func decode(b []byte, v any) *httpapi.Problem {
