@@ -36,16 +36,28 @@ const (
 	alone     = 4
 	gatherFor = 2 * time.Millisecond
 	mostAsks  = 256
+	mostSpare = 64 << 10
 )
 
 // ask is a call in a batch.
 type ask struct {
+	call   *call // stays as it is until done is closed
 	server int
-	line   httpapi.Ask
 	done   chan struct{} // closed once what follows is set
 	reply  httpapi.Reply
 	err    error
 }
+
+// appendLine appends the line of a to the body of a batch.
+func (a *ask) appendLine(b []byte) []byte {
+	line := httpapi.Ask{Do: a.call.verb, NamedRequest: httpapi.NamedRequest{LockName: statejson.NameOf(a.call.name), Request: *a.call.request}}
+	return line.AppendLine(b)
+}
+
+// buffers are memory for the body of a batch, and for a line of the answer.
+type buffers struct{ body, line []byte }
+
+var spare = sync.Pool{New: func() any { return &buffers{line: make([]byte, 0, 4<<10)} }}
 
 // send sends c, by itself or in a batch, and returns its answer.
 func (g *gatherer) send(ctx context.Context, c *call, server int) (*httpapi.Problem, error) {
@@ -55,8 +67,7 @@ func (g *gatherer) send(ctx context.Context, c *call, server int) (*httpapi.Prob
 		defer cancel()
 		return g.s.sendAlone(ctx, c, server)
 	}
-	a := &ask{server: server, done: make(chan struct{})}
-	a.line = httpapi.Ask{Do: c.verb, NamedRequest: httpapi.NamedRequest{LockName: statejson.NameOf(c.name), Request: *c.body.(*httpapi.Request)}}
+	a := &ask{call: c, server: server, done: make(chan struct{})}
 	g.gather(a)
 	var ended error
 	select {
@@ -156,11 +167,12 @@ func (s *engine) sendBatch(asks []*ask) error {
 	defer cancel()
 	ctx, stop := context.WithTimeout(until, s.o.Timeout)
 	defer stop()
-	body := make([]byte, 0, 256*len(asks))
+	memory := spare.Get().(*buffers)
+	memory.body = memory.body[:0]
 	for _, a := range asks {
-		body = a.line.AppendLine(body)
+		memory.body = a.appendLine(memory.body)
 	}
-	got, err := s.do(ctx, asks[0].server, http.MethodPost, "/v1/batch", body, "application/x-ndjson")
+	got, err := s.do(ctx, asks[0].server, http.MethodPost, "/v1/batch", memory.body, "application/x-ndjson")
 	if err != nil {
 		return err
 	}
@@ -174,7 +186,7 @@ func (s *engine) sendBatch(asks []*ask) error {
 	}
 	defer got.body.Close()
 	lines := bufio.NewScanner(got.body)
-	lines.Buffer(nil, maxAnswer)
+	lines.Buffer(memory.line, maxAnswer)
 	for range asks {
 		var err error
 		if !lines.Scan() {
@@ -197,5 +209,8 @@ func (s *engine) sendBatch(asks []*ask) error {
 		close(a.done)
 	}
 	io.Copy(io.Discard, io.LimitReader(got.body, 1<<16)) // so that the connection is used again
+	if cap(memory.body) <= mostSpare {                   // the server has read it all
+		spare.Put(memory)
+	}
 	return nil
 }

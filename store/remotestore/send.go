@@ -100,12 +100,14 @@ type call struct {
 	op, name string
 	method   string
 	path     string
-	// verb is what is done to the lock called name, in the place of a method and a path. A batch
-	// can have the call if gathers is set: its body is a *httpapi.Request then, and out a
-	// *httpapi.Grant or nil.
-	verb      string
-	gathers   bool
-	body, out any
+	body     any
+	// verb is what is done to the lock called name, in the place of a method and a path, and
+	// request the body. A batch can have the call if gathers is set: out is a *httpapi.Grant
+	// or nil then.
+	verb    string
+	gathers bool
+	request *httpapi.Request
+	out     any
 	// again, if not nil, is called before the request is sent again after no answer, with the
 	// number of times it was sent.
 	again func(tries int)
@@ -247,11 +249,14 @@ func (s *engine) try(ctx context.Context, c *call, server int) error {
 func (s *engine) sendAlone(ctx context.Context, c *call, server int) (*httpapi.Problem, error) {
 	ctx, stop := context.WithTimeout(ctx, s.o.Timeout)
 	defer stop()
-	method, path := c.method, c.path
+	method, path, body := c.method, c.path, c.body
 	if c.verb != "" {
 		method, path = http.MethodPost, pathOf(c.name, "/"+c.verb)
 	}
-	a, err := s.do(ctx, server, method, path, c.body, "application/json")
+	if c.request != nil {
+		body = c.request
+	}
+	a, err := s.do(ctx, server, method, path, body, "application/json")
 	if err != nil {
 		return nil, err
 	}
@@ -283,6 +288,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // each server that may still receive it, or at any of them. It goes on until they have answered,
 // for a TTL or a few seconds. It is called during a call.
 func (s *engine) undo(l store.Lease, number string, servers map[int]bool) {
+	if len(servers) == 0 {
+		return
+	}
 	q := httpapi.RequestOf(l)
 	q.Undo, q.Renewed, q.Call = true, true, number
 	s.settleAt(l, q, servers)
@@ -290,6 +298,9 @@ func (s *engine) undo(l store.Lease, number string, servers map[int]bool) {
 
 // refuse has servers refuse what they may still receive of a call that another one answered.
 func (s *engine) refuse(l store.Lease, number string, servers map[int]bool) {
+	if len(servers) == 0 {
+		return
+	}
 	q := httpapi.RequestOf(l)
 	q.Refuse, q.Call = true, number
 	s.settleAt(l, q, servers)
@@ -297,9 +308,6 @@ func (s *engine) refuse(l store.Lease, number string, servers map[int]bool) {
 
 // settleAt sends the release q to servers until they have answered.
 func (s *engine) settleAt(l store.Lease, q httpapi.Request, servers map[int]bool) {
-	if len(servers) == 0 {
-		return
-	}
 	s.gate.Stay()
 	go func() {
 		defer s.gate.Leave()
@@ -319,7 +327,7 @@ func (s *engine) settleAt(l store.Lease, q httpapi.Request, servers map[int]bool
 				}
 			}
 			for server := range maps.Clone(ask) {
-				err := s.try(ctx, &call{op: "release", name: l.Name, verb: "release", body: q}, server)
+				err := s.try(ctx, &call{op: "release", name: l.Name, verb: "release", request: &q}, server)
 				switch none := errors.As(err, new(*unanswered)); {
 				case !none && (err == nil || errors.Is(err, store.ErrNotHeld)):
 					done = true

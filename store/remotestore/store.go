@@ -84,7 +84,7 @@ func (s *engine) grant(ctx context.Context, op string, l store.Lease) (store.Gra
 	q := httpapi.RequestOf(l)
 	q.Call = store.NewOwner()
 	var g httpapi.Grant
-	c := &call{op: op, name: l.Name, verb: op, gathers: op == "acquire", body: &q, out: &g, again: func(n int) { q.Again = n }}
+	c := &call{op: op, name: l.Name, verb: op, gathers: op == "acquire", request: &q, out: &g, again: func(n int) { q.Again = n }}
 	if err := s.run(ctx, c); err != nil {
 		if op == "acquire" {
 			s.undo(l, q.Call, c.others())
@@ -131,7 +131,7 @@ func fill(errs []error, err error) []error {
 func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
 	q := httpapi.RequestOf(r.Lease)
 	q.Renewed, q.Undo, q.Call = r.Renewed, r.Undo, store.NewOwner()
-	c := &call{op: "release", name: r.Name, verb: "release", gathers: true, body: &q, again: func(n int) { q.Again = n }}
+	c := &call{op: "release", name: r.Name, verb: "release", gathers: true, request: &q, again: func(n int) { q.Again = n }}
 	err := s.run(ctx, c)
 	if errors.Is(err, store.ErrNotHeld) && len(c.others()) > 0 {
 		return nil // the server that may have released it could not say so
