@@ -173,7 +173,7 @@ func TestRankOutlastsItsWaiter(t *testing.T) {
 func TestRankKeepsTheTurn(t *testing.T) {
 	server := redistest.Start(t)
 	open := func() (*store.Store, *leasehold.Client) {
-		st, err := redisstore.Open(t.Context(), server.URL(), &redisstore.Options{NodeTimeout: 5 * time.Second})
+		st, err := redisstore.Open(t.Context(), server.URL(), patient())
 		if err != nil {
 			t.Fatal(err)
 		}

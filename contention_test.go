@@ -104,7 +104,7 @@ func TestContentionOnRealServers(t *testing.T) {
 		}
 		var stores []*store.Store
 		for range 3 {
-			st, err := redisstore.Open(t.Context(), strings.Join(urls, " "), &redisstore.Options{NodeTimeout: 5 * time.Second})
+			st, err := redisstore.Open(t.Context(), strings.Join(urls, " "), patient())
 			if err != nil {
 				t.Fatal(err)
 			}

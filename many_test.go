@@ -77,7 +77,7 @@ func TestManyLeasesInVirtualTime(t *testing.T) {
 func TestManyLeasesOnARealServer(t *testing.T) {
 	t.Parallel() // it mostly waits
 	server := redistest.Start(t)
-	st, err := redisstore.Open(t.Context(), server.URL(), &redisstore.Options{NodeTimeout: 2 * time.Second})
+	st, err := redisstore.Open(t.Context(), server.URL(), &redisstore.Options{NodeTimeout: 2 * time.Second, ConnectTimeout: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func TestWaiveMinHoldAfterRelease(t *testing.T) {
 func TestNextHolderCostsOneRoundTrip(t *testing.T) {
 	server := redistest.Start(t)
 	far := faultproxy.New(t, server.Addr())
-	s, err := redisstore.Open(t.Context(), "redis://"+far.Addr(), &redisstore.Options{NodeTimeout: 10 * time.Second})
+	s, err := redisstore.Open(t.Context(), "redis://"+far.Addr(), patient())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -196,7 +196,7 @@ func TestFewRecordsOfTicks(t *testing.T) {
 // What the ticks of a job leave on a Redis server are a few small keys, however many were run.
 func TestTicksLeaveFewKeys(t *testing.T) {
 	server := redistest.Start(t)
-	st, err := redisstore.Open(t.Context(), server.URL(), nil)
+	st, err := redisstore.Open(t.Context(), server.URL(), patient())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -193,7 +193,7 @@ func TestWaitOverServersEndsWithTheLatestHolder(t *testing.T) {
 				url += s.Addr()
 			}
 			lock := func() *leasehold.Lock {
-				st, err := redisstore.Open(t.Context(), url, nil)
+				st, err := redisstore.Open(t.Context(), url, patient())
 				if err != nil {
 					t.Fatal(err)
 				}

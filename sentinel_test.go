@@ -23,7 +23,7 @@ func TestLeaseOutlivesAFailover(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
 	client := func() *leasehold.Client {
-		s, err := redisstore.Open(t.Context(), w.URL(), &redisstore.Options{NodeTimeout: 10 * time.Second})
+		s, err := redisstore.Open(t.Context(), w.URL(), patient())
 		if err != nil {
 			t.Fatal(err)
 		}

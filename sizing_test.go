@@ -40,7 +40,7 @@ func TestSizing(t *testing.T) {
 		return n
 	}
 	open := func() *leasehold.Client {
-		st, err := redisstore.Open(t.Context(), "redis://"+server.Addr(), nil)
+		st, err := redisstore.Open(t.Context(), "redis://"+server.Addr(), patient())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestSizing(t *testing.T) {
 			}
 		})
 	}
-	look, err := redisstore.Open(t.Context(), "redis://"+server.Addr(), nil)
+	look, err := redisstore.Open(t.Context(), "redis://"+server.Addr(), patient())
 	if err != nil {
 		t.Fatal(err)
 	}
