@@ -196,18 +196,23 @@ func (l *Lock) get(ctx context.Context, tries int, bound bool, call call) (*hold
 	if l.o.Owner != "" && tries != 1 {
 		return nil, 0, invalid("a fixed Owner needs a single attempt: use Try, or set Tries to 1")
 	}
-	by := waits.Caller{Owner: l.o.Owner, Tries: tries, Bound: bound, MinHold: l.o.MinHold, RetryDelay: l.delay(), Trace: call.trace, OnWait: l.o.OnWait}
+	by := waits.Caller{Bound: bound, MinHold: l.o.MinHold, RetryDelay: l.delay(), Trace: call.trace, OnWait: l.o.OnWait}
 	if l.c.observe != nil {
 		by.OnCause = func(reason error, position int) { l.observeWaiting(ctx, call, reason, position) }
 	}
-	if !ownerPerAttempt && by.Owner == "" {
-		by.Owner = store.NewOwner()
+	owner, how := l.o.Owner, Acquired
+	if !ownerPerAttempt && owner == "" {
+		owner = store.NewOwner()
+	}
+	if tries > 0 || owner != "" {
+		held, err := l.c.queues.Poll(ctx, t, &by, tries, owner)
+		return held, how, err
 	}
 	held, handed, err := l.c.queues.Acquire(ctx, t, &by)
 	if handed {
-		return held, Handed, err
+		how = Handed
 	}
-	return held, Acquired, err
+	return held, how, err
 }
 
 // terms returns what l wants, or an error if l is invalid or its store never

@@ -17,17 +17,15 @@ func (c *Queues) lease(t *Terms, trace string) store.Lease {
 	return store.Lease{Name: t.Name, Kind: t.Kind, Weight: t.Weight, Meta: c.Describe(t.Purpose, trace, !t.Unrenewed), TTL: t.Life.TTL, Require: t.Require}
 }
 
-// attempt asks the store for the lock once.
-func (c *Queues) attempt(ctx context.Context, t *Terms, by *Caller) (*holds.Lease, error) {
+// attempt asks the store for the lock once, for that owner, or for a fresh one if it is empty.
+func (c *Queues) attempt(ctx context.Context, t *Terms, by *Caller, owner string) (*holds.Lease, error) {
 	req := store.AcquireRequest{Lease: c.lease(t, by.Trace)}
-	if req.Owner = by.Owner; req.Owner == "" {
-		req.Owner = store.NewOwner()
-	} else {
-		req.Attempt, req.Meta = store.NewOwner(), ""
+	if req.Owner = store.NewOwner(); owner != "" {
+		req.Owner, req.Attempt, req.Meta = owner, req.Owner, ""
 	}
 	start := c.holds.Now() // before the first byte leaves: validity counts from here
 	grant, err := c.holds.Store.Acquire(ctx, req)
-	if meta := describedLease(err, by.Owner); meta != "" {
+	if meta := describedLease(err, owner); meta != "" {
 		req.Meta = meta
 		grant, err = c.holds.Store.Acquire(ctx, req)
 	}
@@ -38,13 +36,8 @@ func (c *Queues) attempt(ctx context.Context, t *Terms, by *Caller) (*holds.Leas
 	if err != nil {
 		return nil, err
 	}
-	l.Start(now, by.heldBy(nil), ctx, by.Bound)
+	l.Start(now, holds.Terms{MinHold: by.MinHold, RetryDelay: by.RetryDelay, Fixed: owner != ""}, ctx, by.Bound)
 	return l, nil
-}
-
-// heldBy returns how the lease is held, and that q releases it unless that is nil.
-func (by *Caller) heldBy(q holds.Releaser) holds.Terms {
-	return holds.Terms{MinHold: by.MinHold, Fixed: by.Owner != "", RetryDelay: by.RetryDelay, By: q}
 }
 
 // describedLease returns how the lease of a fixed owner is described, if err says that the owner
@@ -102,7 +95,7 @@ func (q *queue) askFirst(ctx context.Context, by *Caller) (l *holds.Lease, now c
 			q.c.mutex.Unlock()
 		}
 	}()
-	if l, err = q.c.attempt(ctx, &q.Terms, by); err != nil {
+	if l, err = q.c.attempt(ctx, &q.Terms, by, ""); err != nil {
 		now = q.c.lock()
 	} else {
 		q.c.mutex.Lock()
@@ -122,7 +115,7 @@ func (c *Queues) askOrQueue(ctx context.Context, t Terms, by *Caller) (*holds.Le
 	var refused error
 	if !c.contentions.Of(t.Name).Busy() {
 		c.mutex.Unlock()
-		l, err := c.attempt(ctx, &t, by)
+		l, err := c.attempt(ctx, &t, by, "")
 		if err == nil {
 			return l, false, nil
 		}
@@ -145,17 +138,19 @@ func (q *queue) joinUnlock(ctx context.Context, by *Caller, e waitq.Event[*waite
 	return w.get(p)
 }
 
-// poll asks until the lock is granted, with pauses, and as often as by wants.
-// It gives up if the store has not answered at all for a TTL.
-func (c *Queues) poll(ctx context.Context, t Terms, by *Caller) (*holds.Lease, error) {
+// Poll asks until the lock is granted, with pauses, and at most tries times unless tries is 0. It
+// asks for that owner, or for fresh ones if it is empty. It gives up if the store has not answered
+// at all for a TTL.
+func (c *Queues) Poll(ctx context.Context, t Terms, by *Caller, tries int, owner string) (*holds.Lease, error) {
 	var last error            // why the lock was not granted so far,
 	var at clock.Instant      // and when the store said so
 	var trouble clock.Instant // since when the store gave no answer at all
+	var told cause
 	for try := 1; ; try++ {
 		if ctx.Err() != nil {
 			return nil, GaveUp(ctx, c.refreshHolder(ctx, t.Name, t.Life.TTL, last, at))
 		}
-		lease, err := c.attempt(ctx, &t, by)
+		lease, err := c.attempt(ctx, &t, by, owner)
 		if err == nil {
 			return lease, nil
 		}
@@ -174,10 +169,10 @@ func (c *Queues) poll(ctx context.Context, t Terms, by *Caller) (*holds.Lease, e
 		case now.Sub(trouble) > t.Life.TTL:
 			return nil, err
 		}
-		if by.Tries > 0 && try >= by.Tries {
+		if tries > 0 && try >= tries {
 			return nil, err
 		}
-		by.tell(err)
+		by.tell(err, &told)
 		clock.Sleep(ctx, UntilFree(by.RetryDelay(try), busy))
 	}
 }

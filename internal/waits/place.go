@@ -219,12 +219,12 @@ func (q *queue) give(p *place, grant store.Grant, start clock.Instant) (given bo
 		return false, nil
 	}
 	defer q.c.mutex.Unlock()
-	var by holds.Releaser
-	if !q.several() {
-		by = q
-	}
 	w := a.Waiter.Of
-	l.Start(now, w.by.heldBy(by), w.ctx, w.by.Bound)
+	held := holds.Terms{MinHold: w.by.MinHold, RetryDelay: w.by.RetryDelay}
+	if !q.several() {
+		held.By = q
+	}
+	l.Start(now, held, w.ctx, w.by.Bound)
 	w.endLocked(answer{lease: l, handed: q.m.Contended()})
 	return true, nil
 }

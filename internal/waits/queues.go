@@ -30,8 +30,6 @@ func (t *Terms) several() bool { return !t.Kind.IsMutex() }
 
 // Caller is what one goroutine wants for itself.
 type Caller struct {
-	Owner string // fixed; "": a fresh one for each attempt
-	Tries int    // at most; 0: no bound
 	// Bound has the context of the lease end with that of the wait.
 	Bound bool
 	// MinHold and RetryDelay are as in holds.Terms. RetryDelay is between attempts, too.
@@ -42,20 +40,19 @@ type Caller struct {
 	// the cause is another one, with the position in the queue. Both may be nil.
 	OnWait  func(reason error)
 	OnCause func(reason error, position int)
-
-	told cause // that OnCause was called with last
 }
 
 // listens reports whether a function of the user's wants to know why the lock is waited for.
 func (by *Caller) listens() bool { return by.OnWait != nil || by.OnCause != nil }
 
-// tell tells the functions of the user's why the lock is waited for.
-func (by *Caller) tell(reason error) {
+// tell tells the functions of the user's why the lock is waited for. It updates told, the last cause
+// that OnCause was called with.
+func (by *Caller) tell(reason error, told *cause) {
 	if by.OnWait != nil {
 		by.OnWait(reason)
 	}
-	if c := causeOf(reason); by.OnCause != nil && c != by.told {
-		by.told = c
+	if c := causeOf(reason); by.OnCause != nil && c != *told {
+		*told = c
 		by.OnCause(reason, c.position)
 	}
 }
@@ -87,13 +84,13 @@ func New(h *holds.Holds) *Queues {
 	return c
 }
 
-// Acquire asks for a lease until it is granted, the tries are used up, ctx ends, or an error shows
-// that waiting cannot help. It reports whether another goroutine or process handed the lock over.
+// Acquire asks for a lease until it is granted, ctx ends, or an error shows that waiting cannot
+// help. It reports whether another goroutine or process handed the lock over.
 func (c *Queues) Acquire(ctx context.Context, t Terms, by *Caller) (l *holds.Lease, handed bool, err error) {
-	if c.queued && by.Tries == 0 && by.Owner == "" {
+	if c.queued {
 		return c.queueUp(ctx, t, by)
 	}
-	l, err = c.poll(ctx, t, by)
+	l, err = c.Poll(ctx, t, by, 0, "")
 	return l, false, err
 }
 

@@ -23,9 +23,12 @@ type waiter struct {
 	withdrew *withdrawal     // how it left the queue without an answer; nil: it did not
 }
 
-// withdrawal is how a waiter left its queue without an answer.
+// withdrawal is how a waiter left its queue without an answer, and what it knew then.
 type withdrawal struct {
-	departure
+	why       error         // why it was not granted the lock
+	at        clock.Instant // when that was known
+	rank      uint64        // of the queue's place in the store's queue; 0: it had none
+	ahead     int           // waiters of the queue before it
 	placeGone chan struct{} // closed when nothing is left of the place that it left; or nil
 }
 
@@ -96,6 +99,7 @@ func (w *waiter) result() (*holds.Lease, bool, error) {
 func (w *waiter) wait() (*holds.Lease, bool, error) {
 	var patience *time.Timer // with a store that gives no answer; seldom needed
 	var over <-chan time.Time
+	var told cause
 	for {
 		select {
 		case a := <-w.answer:
@@ -130,7 +134,7 @@ func (w *waiter) wait() (*holds.Lease, bool, error) {
 			patience.Stop()
 		}
 		if why != nil {
-			w.tell(why)
+			w.tell(why, &told)
 		}
 	}
 }
@@ -146,10 +150,10 @@ func (w *waiter) newsLocked() <-chan struct{} {
 
 // tell calls the user's functions. If the context ends while they block,
 // w leaves the queue at once.
-func (w *waiter) tell(why error) {
+func (w *waiter) tell(why error, told *cause) {
 	stop := context.AfterFunc(w.ctx, w.stepAside)
 	defer stop()
-	w.by.tell(why)
+	w.by.tell(why, told)
 }
 
 // patienceLocked returns how long w goes on waiting for a store that gives it no
@@ -199,7 +203,7 @@ func (w *waiter) withdraw() (*holds.Lease, bool, error) {
 	if w.ctx.Err() == nil {
 		return nil, false, w.withdrew.why
 	}
-	return nil, false, GaveUp(w.ctx, q.refresh.holder(w.ctx, q, w.withdrew.departure))
+	return nil, false, GaveUp(w.ctx, q.refresh.holder(w.ctx, q, w.withdrew))
 }
 
 // withdrawLocked takes w out of the queue, unless it is out of it already.
@@ -207,20 +211,15 @@ func (w *waiter) withdrawLocked(now clock.Instant) {
 	if w.withdrew != nil {
 		return
 	}
-	w.withdrew = &withdrawal{departure: w.departureLocked(now)}
-	w.q.positions.remove(w)
-	a, _ := w.q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Leave, Waiter: &w.Waiter}, now)
+	q := w.q
+	w.withdrew = &withdrawal{why: w.reasonLocked(now), at: q.reasonAt, rank: q.m.Rank(), ahead: q.positions.ahead(w)}
+	q.positions.remove(w)
+	a, _ := q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Leave, Waiter: &w.Waiter}, now)
 	if a.Kind == waitq.GiveUp {
-		p := w.q.place
+		p := q.place
 		p.cancel()
 		w.withdrew.placeGone = p.gone
 	}
-}
-
-// departureLocked returns the departure of w, which has not left yet.
-func (w *waiter) departureLocked(now clock.Instant) departure {
-	q := w.q
-	return departure{why: w.reasonLocked(now), at: q.reasonAt, rank: q.m.Rank(), ahead: q.positions.ahead(w)}
 }
 
 // awaitPlace waits until nothing is left of the place in the store's queue, if w was

@@ -144,17 +144,9 @@ type refresh struct {
 	err   error
 }
 
-// departure is what a waiter knew when it left its queue.
-type departure struct {
-	why   error         // why it was not granted the lock
-	at    clock.Instant // when that was known
-	rank  uint64        // of the queue's place in the store's queue; 0: it had none
-	ahead int           // waiters of the queue before it
-}
-
-// holder returns why the waiter of q with the departure s was not granted the lock.
+// holder returns why the waiter of q that withdrew as s was not granted the lock.
 // It asks the store once, unless the reason in s is recent.
-func (r *refresher) holder(ctx context.Context, q *queue, s departure) error {
+func (r *refresher) holder(ctx context.Context, q *queue, s *withdrawal) error {
 	c := q.c
 	var busy *store.BusyError
 	if !errors.As(s.why, &busy) {
