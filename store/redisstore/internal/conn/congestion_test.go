@@ -7,14 +7,27 @@ import (
 	"time"
 )
 
-func TestCongestion(t *testing.T) {
-	var b congestion
+// Calls are held back while those in flight are enough work for the server, and no longer than they
+// are fewer than these or fill a list.
+func TestHoldsBack(t *testing.T) {
 	for _, c := range []struct {
-		took time.Duration
-		want bool
-	}{{4, false}, {1, false}, {3, false}, {4, true}, {3, false}, {9, true}, {1, false}} {
-		if b.answered(c.took); b.exists() != c.want {
-			t.Errorf("after an answer in %d the backlog is %v, want %v", c.took, b.exists(), c.want)
+		quickest           time.Duration
+		inFlight, enqueued int
+		want               bool
+	}{
+		{0, 100, 1, false}, // nothing is known of the server
+		{20 * time.Microsecond, 5, 1, false},
+		{20 * time.Microsecond, 6, 1, true},
+		{20 * time.Microsecond, 6, 5, true},
+		{20 * time.Microsecond, 6, 6, false},
+		{20 * time.Microsecond, 100, enough - 1, true},
+		{20 * time.Microsecond, 100, enough, false},
+		{time.Millisecond, 250, 1, false},
+		{time.Millisecond, 251, 1, true},
+	} {
+		b := congestion{quickest: c.quickest}
+		if got := b.holdsBack(c.inFlight, c.enqueued); got != c.want {
+			t.Errorf("with answers in %v at best, %d calls in flight and %d enqueued, it holds back: %v, want %v", c.quickest, c.inFlight, c.enqueued, got, c.want)
 		}
 	}
 }
@@ -30,26 +43,22 @@ func (a *asker) unsent(t *testing.T, want int) {
 	}
 }
 
-// inBacklog calls f with a server whose quickest answer took a millisecond, and the last one
-// three times as long and a little more. Four calls are in flight, of which the last was sent at once all the same.
+// nearby is how quickly the server of inBacklog answers at best.
+const nearby = perCall * 3 / 2
+
+// inBacklog calls f with a server nearby that has four calls to answer.
 func inBacklog(t *testing.T, f func(t *testing.T, s *server, a *asker)) {
 	inBubble(t, func(t *testing.T, s *server, a *asker) {
 		s.begin(a)
 		quick := a.put("+QUICK\r\n")
 		s.got("+QUICK\r\n")
-		time.Sleep(time.Millisecond)
+		time.Sleep(nearby)
 		s.says("+OK\r\n")
 		<-quick
-		slow := a.put("+SLOW\r\n")
-		for range 3 {
+		for range 4 {
 			a.put("+MORE\r\n")
 		}
-		s.got("+SLOW\r\n+MORE\r\n+MORE\r\n+MORE\r\n")
-		time.Sleep(3*time.Millisecond + 1)
-		s.says("+OK\r\n")
-		<-slow
-		a.put("+4\r\n")
-		s.got("+4\r\n")
+		s.got("+MORE\r\n+MORE\r\n+MORE\r\n+MORE\r\n")
 		f(t, s, a)
 	})
 }
@@ -72,7 +81,8 @@ func TestAnswersLetCallsGo(t *testing.T) {
 		for range 2 {
 			a.put("+HELD\r\n")
 		}
-		time.Sleep(4 * time.Millisecond)
+		time.Sleep(nearby)
+		s.says("+OK\r\n")
 		a.unsent(t, 2)
 		s.says("+OK\r\n")
 		s.got("+HELD\r\n+HELD\r\n")
@@ -86,7 +96,7 @@ func TestCallsGoAfterAllThatHasArrived(t *testing.T) {
 			for range 2 {
 				a.put("+HELD\r\n")
 			}
-			time.Sleep(4 * time.Millisecond)
+			time.Sleep(nearby)
 			a.unsent(t, 2)
 			s.says("+OK\r\n+OK\r\n+OK\r\n+OK\r\n%s", last)
 			s.got("+HELD\r\n+HELD\r\n")
@@ -94,20 +104,16 @@ func TestCallsGoAfterAllThatHasArrived(t *testing.T) {
 	}
 }
 
-// A server that answers as quickly as it can has no backlog, however far away it is.
-func TestNothingIsHeldBackWithoutABacklog(t *testing.T) {
-	inBacklog(t, func(t *testing.T, s *server, a *asker) {
-		a.put("+HELD\r\n")
-		a.unsent(t, 1)
-		s.says("+OK\r\n+OK\r\n+OK\r\n+OK\r\n")
-		s.got("+HELD\r\n")
-		for range 5 {
-			time.Sleep(time.Millisecond)
-			s.says("+OK\r\n")
-			a.put("+QUICK\r\n")
-			s.got("+QUICK\r\n")
-		}
-		for range 10 {
+// A server far away has no backlog with a few calls in flight.
+func TestNothingIsHeldBackFromAServerFarAway(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, a *asker) {
+		s.begin(a)
+		far := a.put("+FAR\r\n")
+		s.got("+FAR\r\n")
+		time.Sleep(time.Millisecond)
+		s.says("+OK\r\n")
+		<-far
+		for range 40 {
 			a.put("+QUICK\r\n")
 			s.got("+QUICK\r\n")
 		}
