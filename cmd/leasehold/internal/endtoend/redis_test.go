@@ -27,13 +27,13 @@ func TestTwoProcessesOverFiveServers(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := durable(t, 5)
 	dir := t.TempDir()
-	env := []string{"DIR=" + dir, "LEASEHOLD_STORE=" + storeURL(servers, "")}
+	env := []string{"DIR=" + dir, "LEASEHOLD_STORE=" + storeURL(servers, "?node_timeout=2s&connect_timeout=20s")}
 	const rounds = 50
 	var processes sync.WaitGroup
 	for range 2 {
 		processes.Go(func() {
 			for range rounds {
-				p := command(t, env, "run", "shared", "--ttl", "2s", "--quiet", "--", "sh", "-c", critical).start(t)
+				p := command(t, env, "run", "shared", "--ttl", "6s", "--quiet", "--", "sh", "-c", critical).start(t)
 				if code := p.code(t); code != 0 {
 					t.Errorf("exit code %d\n%s, want exit code %d", code, &p.err, 0)
 					return
@@ -143,7 +143,7 @@ func TestMajorityFrozenUnderAHolder(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 5)
 	dir := t.TempDir()
-	env := []string{"DIR=" + dir, "LEASEHOLD_STORE=" + storeURL(servers, "")}
+	env := []string{"DIR=" + dir, "LEASEHOLD_STORE=" + storeURL(servers, "?node_timeout=1s")}
 	// It records the SIGTERM, and does not end.
 	const stubborn = `trap 'touch "$DIR/told"' TERM; touch "$DIR/up"; while :; do sleep 0.05; done`
 	const ttl = 12 * time.Second
@@ -188,10 +188,10 @@ func TestHolderKilledOutright(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 3)
 	dir := t.TempDir()
-	env := []string{"DIR=" + dir, "LEASEHOLD_STORE=" + storeURL(servers, "")}
-	holder := command(t, env, "run", "held", "--ttl", "2s", "--", "sh", "-c", `touch "$DIR/up"; exec sleep 600`).start(t)
+	env := []string{"DIR=" + dir, "LEASEHOLD_STORE=" + storeURL(servers, "?node_timeout=1s&connect_timeout=20s")}
+	holder := command(t, env, "run", "held", "--ttl", "4s", "--", "sh", "-c", `touch "$DIR/up"; exec sleep 600`).start(t)
 	eventually.True(t, "the command runs", func() bool { return exists(filepath.Join(dir, "up")) })
-	busy := command(t, env, "run", "held", "--wait", "4s", "--", "true").start(t)
+	busy := command(t, env, "run", "held", "--wait", "8s", "--", "true").start(t)
 	if code := busy.code(t); code != 124 || !strings.Contains(busy.err.String(), "held") {
 		t.Errorf("while it is held, for two TTLs: exit code %d\n%s, want exit code %d and text with %q", code, &busy.err, 124, "held")
 	}
@@ -208,7 +208,7 @@ func TestInterruptedWait(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 5)
 	dir := t.TempDir()
-	env := []string{"DIR=" + dir, "LEASEHOLD_STORE=" + storeURL(servers, "")}
+	env := []string{"DIR=" + dir, "LEASEHOLD_STORE=" + storeURL(servers, patiently)}
 	holder := command(t, env, "run", "held", "--", "sh", "-c", `touch "$DIR/up"; exec sleep 600`).start(t)
 	eventually.True(t, "the command runs", func() bool { return exists(filepath.Join(dir, "up")) })
 	for sig, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
@@ -295,11 +295,11 @@ func TestRunWithTwoSilentServers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p := command(t, []string{"LEASEHOLD_STORE=" + storeURL(servers, "")}, "run", "x", "--", "echo", "fine").start(t)
+	p := command(t, []string{"LEASEHOLD_STORE=" + storeURL(servers, "?node_timeout=3s&connect_timeout=5s")}, "run", "x", "--", "echo", "fine").start(t)
 	if code := p.code(t); code != 0 || p.out.String() != "fine\n" {
 		t.Errorf("exit code %d, stdout %q\n%s, want exit code %d and %q", code, &p.out, &p.err, 0, "fine\n")
 	}
-	show := command(t, []string{"LEASEHOLD_STORE=" + storeURL(servers, "")}, "show", "x", "--json").start(t)
+	show := command(t, []string{"LEASEHOLD_STORE=" + storeURL(servers, "?node_timeout=3s&connect_timeout=5s")}, "show", "x", "--json").start(t)
 	if code := show.code(t); code != 0 || !strings.Contains(show.out.String(), `"held"`) {
 		t.Errorf("show: exit code %d\n%s%s, want exit code %d and text with %q", code, &show.out, &show.err, 0, `"held"`)
 	}
