@@ -48,8 +48,8 @@ var changes = map[string][]change{
 	"kinds-readers-draw":            {{"if not shares or record.used == 0 or", "if not shares or not token or"}},
 	"kinds-count-tokens":            {{"  return text, near\nend", "  return '7', near\nend"}},
 	"kinds-renew-their-slots":       {{"string.byte(slots) == 61 and h.slots ~= string.sub(slots, 2) and h.broken ~= '1' and not refusal then", "false then"}},
-	"kinds-hand-after-quarantine":   {{"if record and waits and not refusal then", "if record and waits then"}},
-	"kinds-are-handed-on":           {{"if record and waits and not refusal", "if false"}},
+	"kinds-hand-after-quarantine":   {{"if record and waits and not step.refusal then", "if record and waits then"}},
+	"kinds-are-handed-on":           {{"if record and waits and not step.refusal", "if false"}},
 	"node-skips-the-dead":           {{"'PUBLISH', channel, message) ~= 0", "'PUBLISH', channel, message) ~= -1"}},
 }
 

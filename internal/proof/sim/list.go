@@ -37,7 +37,7 @@ const scriptsDir = "../../../store/redisstore/internal/script/lua/calls"
 // it: of all, and of those that differ.
 var shareSizes = sync.OnceValues(func() (common [2]int, own map[string][2]int) {
 	text, err := os.ReadFile(scriptsDir + "/shareSteps.lua")
-	all := regexp.MustCompile(`local keys, args = (\d+), (\d+)`).FindSubmatch(text)
+	all := regexp.MustCompile(`local (?:\w+, )*keys, args = (?:.*, )?(\d+), (\d+)\n`).FindSubmatch(text)
 	if err != nil || all == nil {
 		panic("sim: the script of lists of steps has changed: adapt this function to it")
 	}
