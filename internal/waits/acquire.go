@@ -44,8 +44,11 @@ func (c *Queues) attempt(ctx context.Context, t *Terms, by *Caller, owner string
 // holds the lock: some stores compare descriptions, and another process may have acquired the
 // lease with one.
 func describedLease(err error, owner string) string {
-	var busy *store.BusyError
-	if owner == "" || !errors.As(err, &busy) || busy.Holder.Owner != owner || busy.Holder.Waiting {
+	if owner == "" {
+		return ""
+	}
+	busy, ok := errors.AsType[*store.BusyError](err)
+	if !ok || busy.Holder.Owner != owner || busy.Holder.Waiting {
 		return ""
 	}
 	h := busy.Holder

@@ -56,7 +56,7 @@ const (
 // a list is full, and goes with them, which costs both sides less. So neither side rests.
 //
 // TestHoldingBackPays shows where that pays, and that it costs nothing elsewhere. In turns on two
-// processors, with the server on the same machine, it makes 0.97 to 1.2 times the locks that it
+// processors, with the server on the same machine, it makes 0.95 to 1.2 times the locks that it
 // made when calls were held back if the last answer had taken three times as long as the quickest.
 func (c *congestion) holdsBack(inFlight, enqueued int) bool {
 	return enqueued < min(inFlight, enough) && c.quickest > 0 && time.Duration(inFlight)*perCall > c.quickest
