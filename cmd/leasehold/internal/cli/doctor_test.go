@@ -73,7 +73,7 @@ func TestDoctorExitCodes(t *testing.T) {
 // The text groups the findings by code, the worst first.
 func TestDoctorText(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	s := newSite(t, storeVar+"=redis://"+addresses(servers)+patiently)
 	servers[1].Kill()
 	out := s.run(1, "doctor").out.String()
 	down, host, none := strings.Index(out, "warning: node-unreachable\n  "+servers[1].Addr()+": "), strings.Index(out, "warning: same-host\n"), strings.Index(out, "info: persistence-none\n")

@@ -11,6 +11,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
+// patiently gives servers as long as a busy machine may need to answer.
+const patiently = "?node_timeout=5s&connect_timeout=20s"
+
 func addresses(servers []*redistest.Server) string {
 	var addrs []string
 	for _, s := range servers {
@@ -36,7 +39,7 @@ func TestRedisOneNode(t *testing.T) {
 
 func TestRedisThreeNodes(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	s := newSite(t, storeVar+"=redis://"+addresses(servers)+patiently)
 	h := s.hold("x")
 	s.run(124, "run", "x", "--try", "--", "true")
 	one := statejson.State{Lease: &statejson.Lease{}}
@@ -58,7 +61,7 @@ func TestRedisThreeNodes(t *testing.T) {
 
 func TestRedisWarnings(t *testing.T) {
 	servers := redistest.StartN(t, 2)
-	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	s := newSite(t, storeVar+"=redis://"+addresses(servers)+patiently)
 	if p := s.run(0, "run", "x", "--", "echo", "out"); !strings.Contains(p.err.String(), "leasehold: warning: an even number") || p.out.String() != "out\n" {
 		t.Errorf("stdout %q, stderr %q, want text with %q and %q", p.out.String(), p.err.String(), "leasehold: warning: an even number", "out\n")
 	}
@@ -113,7 +116,7 @@ func TestRedisBootstrap(t *testing.T) {
 	for _, s := range servers {
 		s.Text(t, "DEL", redistest.Mark)
 	}
-	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	s := newSite(t, storeVar+"=redis://"+addresses(servers)+patiently)
 	p := s.run(125, "run", "x", "--try", "--", "true")
 	if !strings.Contains(p.err.String(), "quarantined") || !strings.Contains(p.err.String(), "takes part again in") {
 		t.Errorf("not waiting: %s, want text with %q and %q", p.err.String(), "quarantined", "takes part again in")
@@ -182,10 +185,10 @@ func TestRedisReplace(t *testing.T) {
 func TestWaitNamesEachServerOnce(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 3)
-	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	s := newSite(t, storeVar+"=redis://"+addresses(servers)+patiently)
 	h := s.hold("x", "--ttl", "1m")
 	defer h.let()
-	p := s.start("run", "x", "--wait", "5s", "--", "true")
+	p := s.start("run", "x", "--wait", "15s", "--", "true")
 	p.says(&p.err, "next in the queue")
 	servers[1].Kill()
 	servers[2].Kill()
@@ -196,7 +199,7 @@ func TestWaitNamesEachServerOnce(t *testing.T) {
 			t.Errorf("%s is named %d times, want once:\n%s", gone.Addr(), n, said)
 		}
 	}
-	for _, part := range []string{"; 1 of 3 servers answered, 2 are needed\n", `gave up after 5s: acquire "x": 1 of 3 servers answered, 2 are needed: ` + servers[0].Addr() + ": taken by "} {
+	for _, part := range []string{"; 1 of 3 servers answered, 2 are needed\n", `gave up after 15s: acquire "x": 1 of 3 servers answered, 2 are needed: ` + servers[0].Addr() + ": taken by "} {
 		if !strings.Contains(said, part) {
 			t.Errorf("stderr %s, want text with %q", said, part)
 		}
@@ -207,7 +210,7 @@ func TestWaitNamesEachServerOnce(t *testing.T) {
 func TestBootstrapWaitsForServersToStart(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	servers[1].Kill()
-	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	s := newSite(t, storeVar+"=redis://"+addresses(servers)+patiently)
 	p := s.run(125, "bootstrap", "--wait", "0s")
 	if strings.Contains(p.err.String(), "waiting") || !strings.Contains(p.err.String(), "refused") {
 		t.Errorf("without a wait: %s, want no %q and text with %q", p.err.String(), "waiting", "refused")
@@ -232,14 +235,14 @@ func TestLooksBesideAHolder(t *testing.T) {
 		return strings.Join(servers[0].Keys(t), " ") + servers[0].Text(t, "EXISTS", redistest.Mark)
 	}
 	before := keys()
-	several := newSite(t, storeVar+"=redis://"+addresses(servers))
+	several := newSite(t, storeVar+"=redis://"+addresses(servers)+patiently)
 	several.run(0, "ls")
 	several.run(0, "show", "x")
 	if p := several.run(125, "run", "x", "--try", "--", "true"); !strings.Contains(p.err.String(), "in use alone") {
 		t.Errorf("run with a list of three: %s, want text with %q", p.err.String(), "in use alone")
 	}
 	servers[1].Kill()
-	two := newSite(t, storeVar+"=redis://"+addresses(servers[:2]))
+	two := newSite(t, storeVar+"=redis://"+addresses(servers[:2])+patiently)
 	for _, args := range []string{"ls", "show x", "wait x --for 1s", "watch x", "run x --try -- true", "run x --wait 1s -- true"} {
 		two.run(125, strings.Fields(args)...)
 	}

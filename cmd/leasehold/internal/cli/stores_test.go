@@ -16,7 +16,7 @@ func everyStore(t *testing.T, test func(t *testing.T, s *site)) {
 	t.Run("file", func(t *testing.T) { test(t, newSite(t)) })
 	for _, n := range []int{1, 3} {
 		t.Run(fmt.Sprintf("redis %d", n), func(t *testing.T) {
-			test(t, newSite(t, storeVar+"=redis://"+addresses(redistest.StartN(t, n))))
+			test(t, newSite(t, storeVar+"=redis://"+addresses(redistest.StartN(t, n))+patiently))
 		})
 	}
 	t.Run("postgresql", func(t *testing.T) {

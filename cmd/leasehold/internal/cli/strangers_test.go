@@ -16,7 +16,7 @@ import (
 // the lock was given, which is what the log of a guard has.
 func TestTokenIsThatOfTheCommand(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	s := newSite(t, storeVar+"=redis://"+addresses(servers)+patiently)
 	p := s.start("run", "x", "--", "sh", "-c", "echo $LEASEHOLD_TOKEN; read line; exit 0")
 	poll(t, func() string {
 		given := strings.TrimSpace(p.out.String())

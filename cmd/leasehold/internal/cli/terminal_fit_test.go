@@ -116,7 +116,7 @@ func TestWaitingWithoutAStatusLine(t *testing.T) {
 // line elsewhere. It is said once, and grants nothing.
 func TestTerminalErrorOverServers(t *testing.T) {
 	servers := redistest.StartN(t, 5)
-	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	s := newSite(t, storeVar+"=redis://"+addresses(servers)+patiently)
 	h := s.hold("x")
 	for _, down := range servers[2:] {
 		down.Kill()

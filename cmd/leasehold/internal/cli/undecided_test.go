@@ -125,7 +125,7 @@ func TestWatchOfUndecidedLeases(t *testing.T) {
 func TestCommandsWhileUndecided(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 3)
-	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	s := newSite(t, storeVar+"=redis://"+addresses(servers)+patiently)
 	leases := map[string][]string{}
 	for _, name := range []string{"x", "y", "z"} {
 		leases[name] = strings.Fields(s.run(0, "acquire", name, "--ttl", "50s").out.String())
