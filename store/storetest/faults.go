@@ -101,8 +101,12 @@ func meet(r reporter, s subject, link Link, f fault) {
 	for _, v := range verbs {
 		if v.offered == nil || v.offered(s.first.Caps()) {
 			e := &encounter{trial: newTrial(prefixed{r, v.name + ": "}, s), fault: f}
-			v.prepare(e)
-			all = append(all, e)
+			var prepared sync.WaitGroup
+			prepared.Go(func() { // Fatalf ends this goroutine
+				v.prepare(e)
+				all = append(all, e)
+			})
+			prepared.Wait()
 		}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), 2*s.patience)

@@ -33,6 +33,8 @@ var verbs = []struct {
 	{"wait for a permit", kinds, func(e *encounter) { e.waitsFree(e.permit()) }},
 	{"wait in the queue", queues, func(e *encounter) { e.waitsBehind(e.request(e.name(), e.long)) }},
 	{"wait for a permit in the queue", kinds, func(e *encounter) { e.waitsBehind(e.of(store.Semaphore(2), 2, e.name(), e.long)) }},
+	{"give up a place", queues, func(e *encounter) { e.givesUp(e.request(e.name(), e.long)) }},
+	{"give up a place for permits", kinds, func(e *encounter) { e.givesUp(e.of(store.Semaphore(2), 2, e.name(), e.long)) }},
 	{"hand-off", queues, func(e *encounter) { e.isHandedOn(e.request(e.name(), e.long)) }},
 	{"hand-off of permits", kinds, func(e *encounter) { e.isHandedOn(e.of(store.Semaphore(2), 2, e.name(), e.long)) }},
 	{"renew", nil, func(e *encounter) { e.renews(e.request(e.name(), e.long)) }},
@@ -166,14 +168,42 @@ func (e *encounter) waitsBehind(r store.Lease) {
 	}
 }
 
-// isHandedOn: a waiter gets the lock that is released while the waiter's store meets the fault.
-func (e *encounter) isHandedOn(holder store.Lease) {
+// queuesBehind has the first store wait behind a holder.
+func (e *encounter) queuesBehind(holder store.Lease) *waiting {
+	e.Helper()
 	e.acquire(e.second, holder)
 	next := store.WaitRequest{Lease: holder}
 	next.Owner = store.NewOwner()
 	w := e.wait(e.first, next)
 	e.eventually("the waiter has a place", func() bool { return w.over() || len(w.reports()) > 0 })
 	e.waits(w)
+	return w
+}
+
+// givesUp: a wait that is given up while its store meets the fault leaves no place.
+func (e *encounter) givesUp(holder store.Lease) {
+	w := e.queuesBehind(holder)
+	e.call = func(context.Context) error {
+		w.cancel()
+		<-w.done
+		return w.err
+	}
+	e.judge = func() {
+		if !errors.Is(e.err, context.Canceled) && !e.unknown(e.err) {
+			e.Fatalf("got error %v, want %v", e.err, context.Canceled)
+		}
+		if e.refuses { // the place could not be given up then
+			_ = e.first.Release(e.Context(), store.ReleaseRequest{Lease: w.Lease})
+		}
+		e.queued("the place is gone", holder.Name)
+		e.release(e.second, holder)
+		e.nothingLeft(holder.Name)
+	}
+}
+
+// isHandedOn: a waiter gets the lock that is released while the waiter's store meets the fault.
+func (e *encounter) isHandedOn(holder store.Lease) {
+	w := e.queuesBehind(holder)
 	e.call = func(context.Context) error {
 		return e.second.Release(e.Context(), store.ReleaseRequest{Lease: holder})
 	}

@@ -1,9 +1,11 @@
 package serve_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve"
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/memstore"
 	"github.com/leasehold-dev/leasehold/store/storetest"
@@ -21,4 +23,13 @@ func TestConformance(t *testing.T) {
 		shared = memstore.New(nil)
 		return open(t)
 	}, storetest.Options{Second: open})
+}
+
+// Each verb meets each fault on the way to the server.
+func TestFaults(t *testing.T) {
+	url, _ := start(t, serve.Options{})
+	storetest.RunFaults(t, func(t *testing.T) (*store.Store, storetest.Link) {
+		p := faultproxy.New(t, strings.TrimPrefix(url, "http://"))
+		return remote(t, "http://"+p.Addr(), nil), p
+	}, storetest.Options{Second: func(t *testing.T) *store.Store { return remote(t, url, nil) }})
 }
