@@ -56,7 +56,7 @@ func RunFaults(t *testing.T, open func(t *testing.T) (*store.Store, Link), o Opt
 				}
 				second := o.Second(t)
 				t.Cleanup(func() { second.Close() })
-				s := subject{first: first, second: second, options: o, patience: 20 * time.Second}
+				s := subject{first: first, second: second, options: o, patience: time.Minute}
 				meet(t, s, link, f)
 			}
 			if o.Virtual {

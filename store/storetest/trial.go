@@ -15,7 +15,7 @@ func newTrial(r reporter, s subject) *trial {
 	st := &stage{reporter: r, subject: s, least: max(c.MinTTL, store.MinTTL), resolution: max(c.Resolution, time.Millisecond)}
 	t := &trial{&actor{observer: &observer{st}, held: make(map[string]store.Lease), slots: make(map[string][]int64)}}
 	t.options.ShortTTL = max(cmp.Or(t.options.ShortTTL, 150*time.Millisecond), t.least)
-	t.long = max(time.Minute, 16*(t.options.ShortTTL+t.resolution))
+	t.long = max(time.Minute, 3*t.patience, 16*(t.options.ShortTTL+t.resolution))
 	if c.MaxTTL > 0 {
 		t.long = min(t.long, c.MaxTTL)
 	}
