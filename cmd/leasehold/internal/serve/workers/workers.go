@@ -1,6 +1,8 @@
 // Package workers carries out work in goroutines that stay for more.
 package workers
 
+import "sync/atomic"
+
 // mostIdle is how many goroutines of a Pool wait for work.
 const mostIdle = 128
 
@@ -10,13 +12,13 @@ type Pool[W any] struct {
 	do    func(W)
 	ended <-chan struct{}
 	work  chan W
-	idle  chan struct{} // has room for each goroutine that waits
+	idle  atomic.Int64 // goroutines that wait
 }
 
 // New returns a pool that calls do. Goroutines of it wait for work until ended is closed. It can be
 // used afterwards.
 func New[W any](ended <-chan struct{}, do func(W)) *Pool[W] {
-	return &Pool[W]{do, ended, make(chan W), make(chan struct{}, mostIdle)}
+	return &Pool[W]{do: do, ended: ended, work: make(chan W)}
 }
 
 // Run has a goroutine carry out w, and does not wait for it.
@@ -30,19 +32,17 @@ func (p *Pool[W]) Run(w W) {
 
 // stay carries out w, and then what else there is.
 func (p *Pool[W]) stay(w W) {
-	for {
+	for more := true; more; {
 		p.do(w)
-		select {
-		case p.idle <- struct{}{}:
-		default:
-			return
+		if p.idle.Add(1) > mostIdle {
+			more = false
+		} else {
+			select {
+			case w = <-p.work:
+			case <-p.ended:
+				more = false
+			}
 		}
-		select {
-		case w = <-p.work:
-			<-p.idle
-		case <-p.ended:
-			<-p.idle
-			return
-		}
+		p.idle.Add(-1)
 	}
 }
