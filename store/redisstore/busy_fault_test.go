@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
@@ -19,7 +20,7 @@ import (
 func TestBusyClientWhileServersFail(t *testing.T) {
 	const goroutines, shared, faults = 32, 8, 9
 	servers := redistest.StartN(t, 5)
-	s := open(t, addrs(servers), &redisstore.Options{ConnectTimeout: long})
+	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: 3 * time.Second, ConnectTimeout: long})
 	var (
 		holders [shared]atomic.Int64
 		grants  atomic.Int64

@@ -23,7 +23,7 @@ import (
 func openAt(t *testing.T, url string, o *redisstore.Options) *store.Store {
 	t.Helper()
 	if o == nil {
-		o = &redisstore.Options{NodeTimeout: long}
+		o = patient()
 	}
 	s, err := redisstore.Open(t.Context(), url, o)
 	if err != nil {
@@ -143,8 +143,8 @@ func TestCredentialsOfSentinels(t *testing.T) {
 	hosts := w.Sentinels[0].Addr()
 	url := "redis-sentinel://locker:db-pass@" + hosts + "/3?master=mymaster"
 	for _, s := range []*store.Store{
-		openAt(t, url+"&sentinel_username=asker&sentinel_password=asker-pass", nil),
-		openAt(t, url, &redisstore.Options{SentinelUsername: "asker", SentinelPassword: "asker-pass"}),
+		openAt(t, url+"&sentinel_username=asker&sentinel_password=asker-pass", patient()),
+		openAt(t, url, &redisstore.Options{NodeTimeout: long, ConnectTimeout: long, SentinelUsername: "asker", SentinelPassword: "asker-pass"}),
 	} {
 		r := request("a")
 		acquire(t, s, r)
