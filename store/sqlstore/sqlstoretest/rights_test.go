@@ -65,8 +65,10 @@ func TestOneConnection(t *testing.T) {
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
 		t.Error(err)
 	}
-	var n int
-	if err := postgres.handle(t).QueryRowContext(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE application_name = $1`, app).Scan(&n); err != nil || n != 1 {
-		t.Errorf("%d connections, %v; want 1", n, err)
+	var all, listening int
+	const count = `SELECT count(*), count(*) FILTER (WHERE query LIKE 'LISTEN %') FROM pg_stat_activity WHERE application_name = $1`
+	// A sweep of expired rows may overlap with a call, and then has a second connection.
+	if err := postgres.handle(t).QueryRowContext(t.Context(), count, app).Scan(&all, &listening); err != nil || all > 2 || listening > 0 {
+		t.Errorf("%d connections, %d of which listen, %v; want 1, and none that listens", all, listening, err)
 	}
 }
