@@ -26,7 +26,8 @@ ADAPTERS  = $(SMALL) $(LARGE)
 PACKAGES  = 3
 PARALLEL  = 4
 # The packages that take longest are begun first.
-LONG      = ./store/redisstore ./store/sqlstore/sqlstoretest ./store/etcdstore ./cmd/leasehold/internal/cli ./store/zkstore
+LONG      = ./store/redisstore ./store/sqlstore/sqlstoretest ./store/etcdstore ./cmd/leasehold/internal/cli ./store/zkstore ./store/azblobstore/azblobstoretest \
+	./store/natsstore/natsstoretest ./cmd/leasehold/internal/serve .
 # Tests without the race detector: those that compare scripts, or changed ones, with the rule,
 # the suites on servers of objects, whose stores start no goroutines beside those of
 # recordstore, and one that measures memory.
