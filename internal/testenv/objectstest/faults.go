@@ -64,13 +64,13 @@ func (l link) Pass() {
 	l.Proxy.Pass()
 }
 
-// Faults has each verb meet each fault.
+// Faults has each verb meet each fault. A busy server gets longer to answer than by default.
 func (k Kind) Faults(t *testing.T) {
-	srv := k.Start(t, false)
+	srv, patient := k.Start(t, false), Options{Timeout: time.Minute}
 	storetest.RunFaults(t, func(t *testing.T) (*store.Store, storetest.Link) {
 		l, url := LinkTo(t, srv.Door, func(w http.ResponseWriter) { k.Fail(w, k.Final[0]) })
-		return k.Store(t, url, Options{}), l
-	}, storetest.Options{Second: func(t *testing.T) *store.Store { return k.Store(t, srv.Direct, Options{}) }})
+		return k.Store(t, url, patient), l
+	}, storetest.Options{Second: func(t *testing.T) *store.Store { return k.Store(t, srv.Direct, patient) }})
 }
 
 // ServerErrors tests that errors of the server are no refusals.

@@ -72,7 +72,7 @@ const mark = "\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"utf-8\"?>"
 func TestConformsOnObjects(t *testing.T)            { kind.Conforms(t) }
 func TestRequests(t *testing.T)                     { kind.Requests(t) }
 func TestIgnoredConditionsAreRefused(t *testing.T)  { kind.IgnoredConditionsAreRefused(t) }
-func TestFaults(t *testing.T)                       { kind.Faults(t) }
+func TestFaultsOnObjects(t *testing.T)              { kind.Faults(t) }
 func TestServerErrors(t *testing.T)                 { kind.ServerErrors(t) }
 func TestRefusalsAreFinal(t *testing.T)             { kind.RefusalsAreFinal(t) }
 func TestSlowDown(t *testing.T)                     { kind.SlowDown(t) }
