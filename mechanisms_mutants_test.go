@@ -37,7 +37,11 @@ func TestMechanismsAreNeeded(t *testing.T) {
 	} {
 		name, by := c[0], c[1]
 		for _, switched := range []string{"", name} {
-			c := exec.Command(os.Args[0], "-test.run", by, "-test.timeout", "20s")
+			most := "5m"
+			if switched != "" { // some wait for ever then
+				most = "20s"
+			}
+			c := exec.Command(os.Args[0], "-test.run", by, "-test.timeout", most)
 			c.Env = append(os.Environ(), off+"="+switched)
 			out, err := c.CombinedOutput()
 			if failed := err != nil; failed != (switched != "") {
