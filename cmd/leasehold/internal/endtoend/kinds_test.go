@@ -15,9 +15,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
-// patiently gives servers as long as a busy machine may need to answer.
-const patiently = "?node_timeout=5s&connect_timeout=20s"
-
 // arena is a directory and three servers where processes contend for locks of every kind.
 type arena struct {
 	t       *testing.T

@@ -15,6 +15,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
+// patiently gives servers as long as a busy machine may need to answer.
+const patiently = "?node_timeout=5s&connect_timeout=20s"
+
 // critical is a command that fails if it is ever run by two at once: mkdir
 // succeeds for one only. It also appends its token to a file.
 const critical = `mkdir "$DIR/inside" || { echo "two inside" >&2; exit 42; }
