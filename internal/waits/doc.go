@@ -10,6 +10,6 @@
 //   - place.go: a place in the store's queue, and what is granted there
 //   - reservation.go: a place that was taken with a release, for the next turn
 //   - positions.go: how many are before each waiter
-//   - why.go: what an error means for a wait, and who holds the lock when a waiter gives up
+//   - why.go: what an error means for a wait, and the error of a waiter that gives up, with the holder
 //   - description.go: what a client says of itself in its requests
 package waits
