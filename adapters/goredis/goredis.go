@@ -63,7 +63,7 @@ func OpenFailover(ctx context.Context, o *redis.FailoverOptions, more *redisstor
 }
 
 // OpenCluster is Open for a cluster, of which o names some members: see
-// redisstore.OpenCluster.
+// redisstore.Open.
 func OpenCluster(ctx context.Context, o *redis.ClusterOptions, more *redisstore.Options) (*store.Store, error) {
 	s := settings{o.TLSConfig, o.Dialer, o.DialTimeout, o.Username, o.Password, o.CredentialsProvider, o.CredentialsProviderContext, o.StreamingCredentialsProvider}
 	all, err := s.over(more)
@@ -74,7 +74,7 @@ func OpenCluster(ctx context.Context, o *redis.ClusterOptions, more *redisstore.
 	if err != nil {
 		return nil, err
 	}
-	return redisstore.OpenCluster(ctx, members, all)
+	return redisstore.Open(ctx, members, all)
 }
 
 // settings are what all three kinds of options have.

@@ -57,13 +57,13 @@ func Open(ctx context.Context, o rueidis.ClientOption, more *redisstore.Options)
 }
 
 // OpenCluster is Open for a cluster, of which o names some members: see
-// redisstore.OpenCluster.
+// redisstore.Open.
 func OpenCluster(ctx context.Context, o rueidis.ClientOption, more *redisstore.Options) (*store.Store, error) {
 	members, err := url("redis-cluster", o)
 	if err != nil {
 		return nil, err
 	}
-	return redisstore.OpenCluster(ctx, members, over(o, more))
+	return redisstore.Open(ctx, members, over(o, more))
 }
 
 // over returns more with the settings of o.

@@ -209,7 +209,7 @@ func TestBreakInAClusterWithoutRights(t *testing.T) {
 			}
 			r.apply(less)
 			open := func() *store.Store {
-				s, err := redisstore.OpenCluster(t.Context(), "redis-cluster://locker:pw@"+c.Masters[0].Addr(), patient())
+				s, err := redisstore.Open(t.Context(), "redis-cluster://locker:pw@"+c.Masters[0].Addr(), patient())
 				if err != nil {
 					t.Fatal(err)
 				}

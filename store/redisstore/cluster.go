@@ -22,32 +22,7 @@ type clusterEngine struct {
 	r *router
 }
 
-// OpenCluster connects to a cluster. The url names some of its members, masters or
-// replicas:
-//
-//	redis-cluster://user:password@a:6379,b:6379?max_ttl=60s&node_timeout=50ms
-//
-// The scheme rediss-cluster:// selects TLS. OpenCluster blocks until one of the members
-// has named the others, at most for Options.ConnectTimeout for each member tried. It
-// fails with a *store.QuorumError if no member does. All members must accept the same
-// user, password and certificates. A nil o means the defaults; Options.Next and
-// FsyncAlways are for independent servers and are refused.
-//
-// The store keeps each lock on the one master that serves its slot.
-// Its class is store.Efficiency, which is weaker than that of independent servers. A
-// replica lags behind its master, so a promoted replica may not know of the latest grants
-// and may grant those locks again. Tokens do not go back, as long as the servers' clocks
-// agree. Locks stay held while their slots move, and waiters keep their places; while a
-// lock's own slot is being moved, the lock can be neither acquired nor released, and a break
-// of its lease waits.
-func OpenCluster(ctx context.Context, url string, o *Options) (*store.Store, error) {
-	e, err := openClusterEngine(ctx, url, o)
-	if err != nil {
-		return nil, err
-	}
-	return store.New(e), nil
-}
-
+// openClusterEngine connects to the cluster that url names.
 func openClusterEngine(ctx context.Context, url string, o *Options) (*clusterEngine, error) {
 	seeds, opts, mostTTL, err := config.ParseCluster(url, o.settings())
 	if err != nil {

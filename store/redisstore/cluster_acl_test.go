@@ -18,7 +18,7 @@ import (
 
 // locksInCluster does all that a client of a cluster does, and returns the first error.
 func (r ruled) locksInCluster(c *redistest.Cluster, name string) error {
-	s, err := redisstore.OpenCluster(r.t.Context(), "redis-cluster://locker:pw@"+c.Masters[0].Addr(), patient())
+	s, err := redisstore.Open(r.t.Context(), "redis-cluster://locker:pw@"+c.Masters[0].Addr(), patient())
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func TestClusterWithoutTheEpoch(t *testing.T) {
 	for _, s := range c.Masters {
 		s.Text(t, "ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", "&*", "+@all", "-cluster|info")
 	}
-	s, err := redisstore.OpenCluster(t.Context(), "redis-cluster://u:pw@"+c.Masters[0].Addr(), patient())
+	s, err := redisstore.Open(t.Context(), "redis-cluster://u:pw@"+c.Masters[0].Addr(), patient())
 	if err != nil {
 		t.Fatal(err)
 	}

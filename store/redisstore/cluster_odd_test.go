@@ -82,7 +82,7 @@ func TestClusterWithoutPushRights(t *testing.T) {
 		s.Text(t, "ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", "&*", "+@all", "-ssubscribe")
 	}
 	holder := openCluster(t, c.Masters, nil)
-	unreached, err := redisstore.OpenCluster(t.Context(), "redis-cluster://u:pw@"+c.Masters[0].Addr(), patient())
+	unreached, err := redisstore.Open(t.Context(), "redis-cluster://u:pw@"+c.Masters[0].Addr(), patient())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestClusterOverTLS(t *testing.T) {
 	port := freePort(t)
 	c := redistest.StartCluster(t, 1, 0, "--tls-cluster", "yes", "--tls-port", port, "--cluster-port", freePort(t), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "yes")
 	q := url.Values{"tls_ca": {cert}, "tls_cert": {cert}, "tls_key": {key}}
-	s, err := redisstore.OpenCluster(t.Context(), "rediss-cluster://127.0.0.1:"+port+"?"+q.Encode(), patient())
+	s, err := redisstore.Open(t.Context(), "rediss-cluster://127.0.0.1:"+port+"?"+q.Encode(), patient())
 	if err != nil {
 		t.Fatal(err)
 	}

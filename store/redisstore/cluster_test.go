@@ -21,7 +21,7 @@ func openCluster(t *testing.T, seeds []*redistest.Server, o *redisstore.Options)
 	if o == nil {
 		o = &redisstore.Options{NodeTimeout: long}
 	}
-	c, err := redisstore.OpenCluster(t.Context(), "redis-cluster://"+strings.Join(addrs(seeds), ","), o)
+	c, err := redisstore.Open(t.Context(), "redis-cluster://"+strings.Join(addrs(seeds), ","), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,6 @@ func TestClusterIsForEfficiency(t *testing.T) {
 // Settings that a cluster cannot support are refused, without echoing secrets.
 func TestClusterURLs(t *testing.T) {
 	for url, want := range map[string]string{
-		"redis://a":                              "redis-cluster://",
 		"redis-cluster://a/1":                    "database",
 		"redis-cluster://a?next=b":               "next",
 		"redis-cluster://a?fsync=always":         "fsync",
@@ -153,19 +152,19 @@ func TestClusterURLs(t *testing.T) {
 		"redis-cluster://u:secret@a?max_ttl=1ns": "maximum TTL",
 	} {
 		o := &redisstore.Options{NodeTimeout: time.Millisecond}
-		_, err := redisstore.OpenCluster(t.Context(), url, o)
+		_, err := redisstore.Open(t.Context(), url, o)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, want it to say %q", url, err, want)
 		}
 	}
 	single := redistest.Start(t)
-	_, err := redisstore.OpenCluster(t.Context(), "redis-cluster://"+single.Addr(), nil)
+	_, err := redisstore.Open(t.Context(), "redis-cluster://"+single.Addr(), nil)
 	if !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), "redis://") {
 		t.Errorf("a server that is in no cluster: %v, want an error that names redis://", err)
 	}
 	down := redistest.Start(t)
 	down.Kill()
-	if _, err := redisstore.OpenCluster(t.Context(), "redis-cluster://"+down.Addr(), nil); !errors.Is(err, store.ErrQuorum) {
+	if _, err := redisstore.Open(t.Context(), "redis-cluster://"+down.Addr(), nil); !errors.Is(err, store.ErrQuorum) {
 		t.Errorf("a server that is down: %v, want %v", err, store.ErrQuorum)
 	}
 }

@@ -79,7 +79,7 @@ func TestDial(t *testing.T) {
 		for _, m := range c.Masters {
 			u.leads[m.Addr()] = m.Addr()
 		}
-		s, err := redisstore.OpenCluster(t.Context(), "redis-cluster://seed.internal", &redisstore.Options{Dial: u.dial})
+		s, err := redisstore.Open(t.Context(), "redis-cluster://seed.internal", &redisstore.Options{Dial: u.dial})
 		if err != nil {
 			t.Fatal(err)
 		}

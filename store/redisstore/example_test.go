@@ -52,10 +52,10 @@ func ExampleOpen_options() {
 }
 
 // The members of a cluster name each other, so a few addresses are enough.
-func ExampleOpenCluster() {
+func ExampleOpen_cluster() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	c, err := redisstore.OpenCluster(ctx, "redis-cluster://10.0.0.1,10.0.0.2", nil)
+	c, err := redisstore.Open(ctx, "redis-cluster://10.0.0.1,10.0.0.2", nil)
 	if err != nil {
 		log.Print(err)
 		return

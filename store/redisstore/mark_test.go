@@ -27,7 +27,7 @@ var openMark = markOf(nil)
 // not mark the new run as the old one.
 func TestMarkChecksAreNotSentToAnotherRun(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	s, err := openEngine(t.Context(), "redis://"+servers[0].Addr()+","+servers[1].Addr()+","+servers[2].Addr(), nil)
+	s, err := openEngine(t.Context(), "redis://"+servers[0].Addr()+","+servers[1].Addr()+","+servers[2].Addr(), nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}

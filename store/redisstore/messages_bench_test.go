@@ -85,7 +85,7 @@ func newMessages(b *testing.B, addrs []string) *messages {
 		b.Cleanup(func() { conn.Close() })
 		m.conns, m.replies = append(m.conns, conn), append(m.replies, resp.NewReader(conn))
 	}
-	s, err := openEngine(b.Context(), strings.Join(urls, " "), nil)
+	s, err := openEngine(b.Context(), strings.Join(urls, " "), nil, false)
 	if err != nil {
 		b.Fatal(err)
 	}

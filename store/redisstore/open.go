@@ -11,33 +11,43 @@ import (
 
 func init() {
 	for _, scheme := range config.Schemes() {
-		store.Register(scheme, openURL)
-	}
-	for _, scheme := range config.ClusterSchemes() {
-		store.Register(scheme, openClusterURL)
+		store.Register(scheme, func(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
+			return open(ctx, url, &Options{Logger: o.Logger}, o.Partial)
+		})
 	}
 }
 
-// openURL implements store.OpenFunc.
-func openURL(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
-	s, err := newStore(url, &Options{Logger: o.Logger})
+// open is Open. With partial, it also opens independent servers of which only some answer.
+func open(ctx context.Context, url string, o *Options, partial bool) (*store.Store, error) {
+	if config.NamesCluster(url) {
+		c, err := openClusterEngine(ctx, url, o)
+		if err != nil {
+			return nil, err
+		}
+		return store.New(c), nil
+	}
+	s, err := openEngine(ctx, url, o, partial)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.waitForQuorum(ctx); err != nil && !(o.Partial && someAnswered(err)) {
+	return store.New(s), nil
+}
+
+// openEngine connects to independent servers.
+func openEngine(ctx context.Context, url string, o *Options, partial bool) (*engine, error) {
+	s, err := newStore(url, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.waitForQuorum(ctx); err != nil && !(partial && someAnswered(err)) {
 		s.Close()
 		return nil, err
 	}
-	return store.New(s), nil
+	return s, nil
 }
 
 // someAnswered reports whether err, of waitForQuorum, says that some servers can be asked.
 func someAnswered(err error) bool {
 	e, ok := err.(*store.QuorumError)
 	return ok && e.Count(store.Granted) > 0 && !errors.Is(err, membership.ErrSameServer)
-}
-
-// openClusterURL implements store.OpenFunc.
-func openClusterURL(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
-	return OpenCluster(ctx, url, &Options{Logger: o.Logger})
 }

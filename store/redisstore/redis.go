@@ -1,8 +1,8 @@
 // Package redisstore keeps locks on one Redis server, or on a majority of several
 // independent servers. The algorithm is Redlock, extended by a fencing token that each
 // grant carries. Locks can also be kept on a Redis Cluster, each on one master, with
-// weaker guarantees: see Cluster. All of them keep locks of every kind: mutexes, semaphores and
-// read-write locks. Open and OpenCluster describe the URLs, which store.Open understands too.
+// weaker guarantees. All of them keep locks of every kind: mutexes, semaphores and
+// read-write locks. Open describes the URLs, which store.Open understands too.
 //
 // Lock L is the key L with the value "owner {...}" and a TTL. Any other client that locks
 // with SET L value NX PX therefore excludes this one, and is excluded by it. All other
@@ -71,24 +71,26 @@ type engine struct {
 // the master's address before each connection, and once a second whether it has changed.
 // A failover can lose locks, because replication is asynchronous: locks that require more
 // than store.Efficiency are refused.
+//
+// Or the URL names some members of a cluster, masters or replicas:
+//
+//	redis-cluster://user:password@a:6379,b:6379?max_ttl=60s&node_timeout=50ms
+//
+// The scheme rediss-cluster:// selects TLS. Open then blocks until one of the members has
+// named the others, at most for Options.ConnectTimeout for each member tried, and fails
+// with a *store.QuorumError if no member does. All members must accept the same user,
+// password and certificates. Options.Next and FsyncAlways are for independent servers and
+// are refused.
+//
+// On a cluster the store keeps each lock on the one master that serves its slot.
+// Its class is store.Efficiency, which is weaker than that of independent servers. A
+// replica lags behind its master, so a promoted replica may not know of the latest grants
+// and may grant those locks again. Tokens do not go back, as long as the servers' clocks
+// agree. Locks stay held while their slots move, and waiters keep their places; while a
+// lock's own slot is being moved, the lock can be neither acquired nor released, and a break
+// of its lease waits.
 func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
-	e, err := openEngine(ctx, url, o)
-	if err != nil {
-		return nil, err
-	}
-	return store.New(e), nil
-}
-
-func openEngine(ctx context.Context, url string, o *Options) (*engine, error) {
-	s, err := newStore(url, o)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.waitForQuorum(ctx); err != nil {
-		s.Close()
-		return nil, err
-	}
-	return s, nil
+	return open(ctx, url, o, false)
 }
 
 // newStore returns a Store that has not connected to any node yet.

@@ -62,7 +62,7 @@ func calls(t *testing.T, s *redistest.Server, command string) string {
 // stepsStore returns a store on one server.
 func stepsStore(t *testing.T, url string) *engine {
 	t.Helper()
-	s, err := openEngine(t.Context(), url, &Options{NodeTimeout: 20 * time.Second})
+	s, err := openEngine(t.Context(), url, &Options{NodeTimeout: 20 * time.Second}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

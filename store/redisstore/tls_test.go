@@ -35,7 +35,7 @@ func TestTLSMixUps(t *testing.T) {
 			t.Parallel()
 			open := func() (*store.Store, error) { return redisstore.Open(t.Context(), c.url, patient()) }
 			if strings.Contains(c.url, "-cluster:") {
-				open = func() (*store.Store, error) { return redisstore.OpenCluster(t.Context(), c.url, patient()) }
+				open = func() (*store.Store, error) { return redisstore.Open(t.Context(), c.url, patient()) }
 			}
 			_, err := open()
 			if err == nil || !strings.Contains(err.Error(), c.says) {
@@ -65,14 +65,11 @@ func TestRotatedClientCertificate(t *testing.T) {
 	})
 }
 
-// An Open that cannot open a URL says which one does.
-func TestOpenNamesTheRightFunction(t *testing.T) {
-	if _, err := redisstore.Open(t.Context(), "redis-cluster://a", nil); !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), "call redisstore.OpenCluster") {
-		t.Errorf("Open of a cluster's URL: %v, want an error that names OpenCluster", err)
-	}
-	for _, url := range []string{"redis://a", "redis-sentinel://a?master=m"} {
-		if _, err := redisstore.OpenCluster(t.Context(), url, nil); !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), "call redisstore.Open,") {
-			t.Errorf("OpenCluster of %s: %v, want an error that names Open", url, err)
+// The servers of a cluster and others are not one store.
+func TestClusterIsNotCombinedWithOthers(t *testing.T) {
+	for _, url := range []string{"redis-cluster://a redis://b", "redis-sentinel://a?master=m redis-cluster://b"} {
+		if _, err := redisstore.Open(t.Context(), url, nil); !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), "cannot be combined") {
+			t.Errorf("Open of %s: %v, want an error that says that they cannot be combined", url, err)
 		}
 	}
 }

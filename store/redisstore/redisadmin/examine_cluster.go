@@ -39,7 +39,7 @@ var ErrNoCluster = errors.New("the server is in no cluster")
 const SlotsOfCluster = resp.Slots
 
 // ExamineCluster is like Examine, for the masters of a cluster. The url names some of its
-// servers, as for OpenCluster. It fails only if url or o is wrong, with
+// servers, as for redisstore.Open. It fails only if url or o is wrong, with
 // store.ErrInvalid, or if ctx ends.
 func ExamineCluster(ctx context.Context, url string, o *redisstore.Options, scope Scope) (ClusterExamination, error) {
 	seeds, opts, mostTTL, err := config.ParseCluster(url, settingsOf(o))

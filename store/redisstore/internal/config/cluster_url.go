@@ -3,16 +3,19 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
 
 // clustered is the topology of one Redis Cluster. The URLs name some of its members,
 // which know all others.
-var clustered = topology{scheme: "redis-cluster", port: "6379", opener: "redisstore.OpenCluster"}
+var clustered = topology{scheme: "redis-cluster", port: "6379"}
 
-// ClusterSchemes returns the schemes of the URLs that ParseCluster knows.
-func ClusterSchemes() []string { return clustered.schemes() }
+// NamesCluster reports whether one of the URLs names a cluster.
+func NamesCluster(url string) bool {
+	return slices.ContainsFunc(strings.Fields(url), clustered.of)
+}
 
 // ParseCluster parses the URL of a cluster, or several separated by white space. It fills
 // in the defaults, and returns the MaxTTL that was set. Its errors match store.ErrInvalid.
@@ -26,6 +29,9 @@ func ParseCluster(url string, o Config) (seeds []Address, opts Config, maxTTL ti
 }
 
 func parseCluster(urls []string, o Config) ([]Address, Config, error) {
+	if !slices.ContainsFunc(urls, clustered.of) {
+		return nil, o, fmt.Errorf("redis: the URL of a cluster starts with %s:// or %s://", clustered.scheme, clustered.secure())
+	}
 	seeds, opts, err := clustered.parse(urls, o)
 	if err != nil {
 		return nil, opts, err

@@ -13,7 +13,7 @@ import (
 //
 // The hosts are the sentinels; user, password and database are the master's.
 var watched = topology{
-	scheme: "redis-sentinel", port: "26379", opener: "redisstore.Open", without: []string{"fsync", "next"},
+	scheme: "redis-sentinel", port: "26379", without: []string{"fsync", "next"},
 	texts: func(o *Config) map[string]*string {
 		return map[string]*string{"master": &o.Master, "sentinel_username": &o.SentinelUsername, "sentinel_password": &o.SentinelPassword}
 	},

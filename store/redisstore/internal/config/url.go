@@ -49,13 +49,12 @@ type topology struct {
 	scheme string // of its URLs; an s at the end of the first word selects TLS
 	local  string // scheme of URLs that name a unix socket; empty if there is none
 	port   string // the default port
-	opener string // the function that opens its URLs
 	// texts returns the settings that only this topology has.
 	texts   func(*Config) map[string]*string
 	without []string
 }
 
-var independent = topology{scheme: "redis", local: "unix", port: "6379", opener: "redisstore.Open"}
+var independent = topology{scheme: "redis", local: "unix", port: "6379"}
 
 var topologies = []topology{independent, watched}
 
@@ -90,12 +89,17 @@ func (t topology) schemes() []string {
 	return names
 }
 
-// Schemes returns the schemes of the URLs that Parse knows.
-func Schemes() []string { return append(independent.schemes(), watched.schemes()...) }
+// Schemes returns the schemes of all URLs.
+func Schemes() []string {
+	return slices.Concat(independent.schemes(), watched.schemes(), clustered.schemes())
+}
 
 // Parse parses the URL of independent servers or of sentinels, or several such URLs
 // separated by white space. Its errors match store.ErrInvalid.
 func Parse(url string, o Config) ([]Address, Config, error) {
+	if NamesCluster(url) {
+		return nil, o, Invalid(fmt.Errorf("redis: %s:// does not fit here: %s", clustered.scheme, onlyIndependent))
+	}
 	urls := strings.Fields(url)
 	addrs, o, err := topologyOf(urls).parse(urls, o)
 	return addrs, o, Invalid(err)
@@ -158,21 +162,13 @@ func (t topology) parse(urls []string, o Config) ([]Address, Config, error) {
 func (t topology) parseURL(raw string) ([]Address, url.Values, error) {
 	scheme, rest, _ := strings.Cut(raw, "://")
 	if !t.of(raw) {
-		for _, other := range []topology{independent, watched, clustered} {
-			if other.of(raw) && other.opener != t.opener {
-				return nil, nil, fmt.Errorf("redis: %s opens %s:// URLs, and no %s:// URLs: call %s, or store.Open, which opens all", t.opener, t.scheme, scheme, other.opener)
-			}
-		}
-		if topologyOf([]string{raw}).of(raw) {
+		if slices.Contains(Schemes(), scheme) {
 			return nil, nil, fmt.Errorf("redis: URLs of %s:// and of %s:// cannot be combined: all URLs must name servers of one store", t.scheme, scheme)
 		}
 		// Not echoed: what is not a URL may be a mistyped secret.
 		var known []string
-		for _, t := range topologies {
-			known = append(known, t.scheme+"://", t.secure()+"://")
-			if t.local != "" {
-				known = append(known, t.local+"://")
-			}
+		for _, s := range Schemes() {
+			known = append(known, s+"://")
 		}
 		return nil, nil, fmt.Errorf("redis: an address starts with one of %s, as in %s://127.0.0.1:%s", strings.Join(known, ", "), t.scheme, t.port)
 	}
