@@ -31,7 +31,7 @@ var project = rules{
 		{"internal/objects"},
 		{"store/recordstore"},
 		{"store/redisstore/internal/operator", "store/zkstore/internal/session"},
-		{"store/redisstore/internal/membership", "store/redisstore/internal/sentinel", "store/redisstore/internal/cluster"},
+		{"store/redisstore/internal/membership", "store/redisstore/internal/sentinel", "store/redisstore/internal/cluster", "store/redisstore/internal/view"},
 		{"store/redisstore/internal/conn", "store/redisstore/internal/script"},
 		{"store/redisstore/internal/config"},
 		{"store/storetest", "internal/proof/differential", "internal/testenv/contest", "cmd/leasehold/internal/lab/history"},
@@ -102,7 +102,7 @@ var project = rules{
 	// The packages that may import a package, if not everybody above it may.
 	usedBy: map[string][]string{
 		"internal/quorum/driver":               {"store/redisstore", "store/sqlstore", "store/redisstore/redisadmin", "store/redisstore/internal/script", "cmd/leasehold/internal/lab/stories"},
-		"internal/quorum":                      {"internal/quorum/driver", "store/redisstore", "store/redisstore/redisadmin", "store/redisstore/internal/script", "store/redisstore/internal/config", "store/redisstore/internal/membership", "cmd/leasehold/internal/lab/stories"},
+		"internal/quorum":                      {"internal/quorum/driver", "store/redisstore", "store/redisstore/redisadmin", "store/redisstore/internal/script", "store/redisstore/internal/config", "store/redisstore/internal/membership", "store/redisstore/internal/view", "cmd/leasehold/internal/lab/stories"},
 		"internal/retain":                      {"store/redisstore"},
 		"cmd/leasehold/internal/runner/warden": {"cmd/leasehold/internal/runner"},
 		"cmd/leasehold/internal/cli/quit":      {"cmd/leasehold/internal/cli"}, // it changes what SIGQUIT does

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/view"
 )
 
 // NotifyBroken implements driver.Engine. Clients that may not use the channel, or
@@ -23,14 +25,14 @@ func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (left tim
 	if err != nil {
 		return 0, err
 	}
-	h, found := leaseOf(r, state)
+	h, found := view.LeaseOf(r, state)
 	switch {
 	case state.Holder.Foreign || h.Holder.Foreign:
 		return 0, store.UnbreakableError(r.Name)
 	case len(state.Holders) > 0 && len(s.nodes) <= 1: // also of a semaphore that was resized to one permit
 		left, err = breakShared(ctx, s.askLock, s.encoder(), r)
-	case found && hasPart(r.Owner, seen.records):
-		left, err = breakParts(ctx, s, r, seen.records)
+	case found && seen.HasPart(r.Owner):
+		left, err = breakParts(ctx, s, r, seen.Records)
 	case found:
 		return breakWhole(ctx, s, r, h, seen)
 	default:
@@ -53,26 +55,9 @@ func publishBreak(s *engine, r store.BreakRequest) {
 	}
 }
 
-// leaseOf returns the lease that r is about, which is held or undecided. A token identifies it.
-// After a break, so does the note, or an owner that has only one lease.
-func leaseOf(r store.BreakRequest, state store.State) (store.Holding, bool) {
-	several := len(state.Nodes) > 1
-	for _, h := range state.Leases() {
-		if h.Holder.Owner == r.Owner && (h.HasToken(r.Token) || several && h.Holder.Broken && (isNoted(r, state) || store.IsNewOwner(r.Owner))) {
-			return h, true
-		}
-	}
-	return store.Holding{}, false
-}
-
-// isNoted reports whether the lease that was broken last is that of r.
-func isNoted(r store.BreakRequest, state store.State) bool {
-	return state.Broken != nil && state.Broken.Owner == r.Owner && state.Broken.Token == r.Token
-}
-
 // overLease is the result of a break of a lease that is neither held nor undecided.
 func overLease(r store.BreakRequest, state store.State) (time.Duration, error) {
-	if isNoted(r, state) {
+	if view.IsNoted(r, state) {
 		return 0, nil
 	}
 	return 0, fmt.Errorf("break the lease of %q: %w with token %v", r.Name, store.ErrNotHeld, r.Token)
@@ -87,20 +72,20 @@ func breakShared(ctx context.Context, ask askFunc, e script.Encoder, r store.Bre
 // breakWhole breaks h, the lease of a mutex, and tells its holder before anybody else can have
 // the lock. A node whose counter was ahead, or that was given the lease back, has it with a larger
 // token than others.
-func breakWhole(ctx context.Context, s *engine, r store.BreakRequest, h store.Holding, seen views) (time.Duration, error) {
+func breakWhole(ctx context.Context, s *engine, r store.BreakRequest, h store.Holding, seen view.View) (time.Duration, error) {
 	ttl := s.longestLease() // late requests are refused for as long: a heal asks for no more
 	e := s.encoder()
 	nodes := make([]store.NodeOutcome, len(s.voters))
 	var answered, later quorum.Set
-	lasts := newRemainder(len(s.voters))
+	lasts := view.NewRemainder(len(s.voters))
 	meta := "" // of the holder
 	timeout := s.nodeTimeout(s.o.MaxTTL)
 	// Until the last node has the request, the lease may still be renewed: the tombstone of the
 	// first one has to outlast that.
 	each := func(node int) *script.Command {
 		token := r.Token
-		if seen.nodes[node].Holder.Owner == r.Owner {
-			token = max(token, seen.tokens[node])
+		if seen.Nodes[node].Holder.Owner == r.Owner {
+			token = max(token, seen.Tokens[node])
 		}
 		return e.Break(r, token, ttl+timeout)
 	}
@@ -109,7 +94,7 @@ func breakWhole(ctx context.Context, s *engine, r store.BreakRequest, h store.Ho
 		switch a.Broke() {
 		case script.LeaseBroken:
 			meta = a.Unbroken()
-			lasts.note(a)
+			lasts.Note(a.node, a.Left())
 			fallthrough
 		case script.NothingHeld:
 			answered |= quorum.SetOf(a.node)
@@ -121,8 +106,8 @@ func breakWhole(ctx context.Context, s *engine, r store.BreakRequest, h store.Ho
 	if err != nil {
 		return 0, err
 	}
-	cfg := quorum.Config{Nodes: len(nodes), Sets: s.membership.Sets}
-	switch broken, other := breakResult(cfg, answered, later); {
+	cfg := s.quorumConfig()
+	switch broken, other := view.BreakResult(cfg, answered, later); {
 	case other:
 		return 0, fmt.Errorf("break the lease of %q: %w with token %v", r.Name, store.ErrNotHeld, r.Token)
 	case !broken:
@@ -130,7 +115,7 @@ func breakWhole(ctx context.Context, s *engine, r store.BreakRequest, h store.Ho
 	}
 	publishBreak(s, r)
 	if !r.Now {
-		return lasts.of(cfg, nodes), nil
+		return lasts.Of(cfg, nodes), nil
 	}
 	l := store.Lease{Name: r.Name, Owner: r.Owner, Meta: meta, TTL: ttl}
 	err = s.driver.Release(ctx, store.ReleaseRequest{Lease: l, Renewed: true})
@@ -140,18 +125,82 @@ func breakWhole(ctx context.Context, s *engine, r store.BreakRequest, h store.Ho
 	return 0, err
 }
 
-// breakResult reports whether a lease was broken, or certainly is another one than that which was
-// shown: answered are the nodes that broke it or do not have it, and later are those that have it
-// with a later token. If neither is a quorum, a majority may have the lease that was shown.
-func breakResult(cfg quorum.Config, answered, later quorum.Set) (broken, other bool) {
-	broken = cfg.HasQuorum(answered)
-	return broken, !broken && cfg.HasQuorum(later)
-}
-
 // notBroken is the error if too few nodes broke their part of a lease.
 func (s *engine) notBroken(name string, nodes []store.NodeOutcome) error {
 	for i, v := range s.voters {
 		nodes[i].Node = v.Addr()
 	}
 	return &store.QuorumError{Op: "break the lease of", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
+}
+
+// errPartChanged is what a node said that has got another part of the lease since it was asked.
+var errPartChanged = errors.New("its part of the lease has just changed")
+
+// breakParts breaks one of the leases of a lock that several can hold, on several nodes.
+// records are what they have. Each node breaks the part of the lease that it was shown
+// with, and refuses late requests of the owner. So one without a part counts as well: no
+// majority renews the lease or gets it back from then on.
+//
+// A part changes if the node is just given the lease back, or if the lease is downgraded.
+// Then all nodes are asked once more.
+func breakParts(ctx context.Context, s *engine, r store.BreakRequest, records []*script.Record) (time.Duration, error) {
+	const rounds = 3
+	for round := 1; ; round++ {
+		left, err := breakEach(ctx, s, r, records, s.longestLease())
+		switch changed, failed := errors.AsType[*store.QuorumError](err); {
+		case err == nil && r.Now:
+			return 0, nil
+		case err == nil:
+			return left, nil
+		case round == rounds || !failed || !slices.ContainsFunc(changed.Nodes, func(n store.NodeOutcome) bool { return errors.Is(n.Err, errPartChanged) }):
+			return 0, err
+		}
+		state, seen, err := s.inspect(ctx, r.Name)
+		if err != nil {
+			return 0, err
+		}
+		if _, found := view.LeaseOf(r, state); !found {
+			return overLease(r, state)
+		}
+		records = seen.Records
+	}
+}
+
+// breakEach has each node break the part that its record has of a lease. It returns how long the
+// lease can last.
+func breakEach(ctx context.Context, s *engine, r store.BreakRequest, records []*script.Record, tombstone time.Duration) (time.Duration, error) {
+	parts, made := make([]*script.Held, len(records)), ""
+	for i, record := range records {
+		if h := record.Of(r.Owner); h != nil {
+			parts[i], made = h, h.Made
+		}
+	}
+	e := s.encoder()
+	nodes := make([]store.NodeOutcome, len(s.nodes))
+	var answered quorum.Set
+	lasts := view.NewRemainder(len(s.nodes))
+	// Until the last node that counts has the request, the lease may still be renewed, and
+	// the tombstone of the first one has to outlast that.
+	timeout := s.nodeTimeout(s.o.MaxTTL)
+	part := func(node int) *script.Command { return e.BreakPart(r, parts[node], made, tombstone+timeout) }
+	err := s.askFor(ctx, part, timeout, func(a looked) {
+		switch a.Broke() {
+		case script.LeaseBroken, script.NothingHeld:
+			answered |= quorum.SetOf(a.node)
+			lasts.Note(a.node, a.Left())
+			nodes[a.node].Outcome = store.Granted
+		case script.LaterToken:
+			nodes[a.node] = store.NodeOutcome{Outcome: store.Refused, Err: errPartChanged}
+		default:
+			nodes[a.node] = a.Changed().Said
+		}
+	})
+	if err != nil {
+		return 0, err
+	}
+	cfg := s.quorumConfig()
+	if !cfg.HasQuorum(answered) {
+		return 0, s.notBroken(r.Name, nodes)
+	}
+	return lasts.Of(cfg, nodes), nil
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
@@ -66,6 +67,20 @@ func (s *fleet) encode(q driver.Question, old *script.Command) *script.Command {
 func (s *fleet) bundle(leases []store.Lease, old *script.Command) (c *script.Command, n int) {
 	e := s.encoder()
 	return e.Bundle(leases, old)
+}
+
+// quorumConfig is which of the nodes of the quorum are enough.
+func (s *fleet) quorumConfig() quorum.Config {
+	return quorum.Config{Nodes: len(s.voters), Sets: s.membership.Sets}
+}
+
+// outcomes returns an outcome for each node, which has its name and says nothing yet.
+func (s *fleet) outcomes() []store.NodeOutcome {
+	nodes := make([]store.NodeOutcome, len(s.nodes))
+	for i, n := range s.nodes {
+		nodes[i].Node = n.Addr()
+	}
+	return nodes
 }
 
 // inspectCommand returns the command that inspects a lock.

@@ -232,7 +232,7 @@ func (s *fleet) countStandings() (may, certain bool) {
 		n.Mu.Unlock()
 	}
 	may, certain = true, true
-	cfg := quorum.Config{Nodes: len(s.nodes), Sets: s.membership.Sets}
+	cfg := s.quorumConfig()
 	for _, list := range cfg.JointSets() {
 		need := quorum.Majority(list.Size())
 		if (members & list).Size() >= need {

@@ -11,12 +11,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/view"
 )
 
 // Bounds of a listing. SCAN ends only when the server says so, and a broken server may
@@ -65,11 +65,7 @@ func (s *engine) held(ctx context.Context, prefix string) ([]store.State, error)
 // inspectAll inspects many locks in one step, and returns those that are held, or may be. With a
 // *store.QuorumError it returns what those servers know that answered.
 func (s *engine) inspectAll(ctx context.Context, names []string) (held []store.State, err error) {
-	nodes := make([]store.NodeOutcome, len(s.nodes))
-	said := make([]map[int]script.Listed, len(s.nodes))
-	for i, n := range s.nodes {
-		nodes[i].Node = n.Addr()
-	}
+	nodes, said := s.outcomes(), make([]map[int]script.Listed, len(s.nodes))
 	err = s.ask(ctx, script.ListCommand(names, s.guarded.Load()), s.nodeTimeout(s.o.MaxTTL), func(a looked) {
 		var outcome store.NodeOutcome
 		said[a.node], outcome = a.Listed(len(names))
@@ -80,38 +76,27 @@ func (s *engine) inspectAll(ctx context.Context, names []string) (held []store.S
 	if err != nil {
 		return nil, err
 	}
-	cfg := quorum.Config{Nodes: len(nodes), Sets: s.membership.Sets}
+	cfg := s.quorumConfig()
 	var few error
-	if !enoughAnswered(cfg, nodes) {
+	if !view.Answered(cfg, nodes) {
 		few = &store.QuorumError{Op: "list", Store: "redis", Need: quorum.Majority(len(nodes)), Nodes: nodes}
 		if len(nodes) == 1 {
 			return nil, few
 		}
 	}
 	for i, name := range names {
-		var its []store.NodeOutcome // stays nil if no node says that it is held
-		tokens, records := make([]fence.Token, len(nodes)), make([]*script.Record, len(nodes))
-		for n := range said {
-			l, ok := said[n][i]
-			if !ok {
-				continue
-			}
-			if its == nil {
-				its = slices.Clone(nodes)
-			}
-			l.Outcome.Node = nodes[n].Node
-			its[n], tokens[n], records[n] = l.Outcome, l.Token, l.Record
-		}
-		if its == nil {
+		if !slices.ContainsFunc(said, func(held map[int]script.Listed) bool { _, ok := held[i]; return ok }) {
 			continue
 		}
-		state := stateOf(name, cfg, its, tokens, nil)
-		if len(nodes) == 1 {
-			said[0][i].Record.Show(&state)
-		} else {
-			showShares(&state, cfg, its, records, tokens, nil)
+		seen := view.New(cfg)
+		copy(seen.Nodes, nodes)
+		for n := range said {
+			if l, ok := said[n][i]; ok {
+				l.Outcome.Node = nodes[n].Node
+				seen.Nodes[n], seen.Tokens[n], seen.Records[n] = l.Outcome, l.Token, l.Record
+			}
 		}
-		if !state.Free() {
+		if state := seen.State(name); !state.Free() {
 			held = append(held, state)
 		}
 	}
@@ -125,10 +110,9 @@ func (s *engine) inspectAll(ctx context.Context, names []string) (held []store.S
 func (s *engine) names(ctx context.Context, prefix string) (*catalog, error) {
 	pattern := script.KeyBegin + script.GlobEscape.Replace(prefix) + "*" + script.CounterEnd
 	names := newCatalog(nameOfCounter)
-	nodes := make([]store.NodeOutcome, len(s.nodes))
+	nodes := s.outcomes()
 	whole, cut := 0, error(nil)
 	for i, n := range s.nodes {
-		nodes[i].Node = n.Addr()
 		nodes[i].Outcome, nodes[i].Err = scan(ctx, n, pattern, names)
 		switch {
 		case errors.Is(nodes[i].Err, store.ErrIncomplete):

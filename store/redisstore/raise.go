@@ -30,12 +30,9 @@ func (s *engine) raise(ctx context.Context, r store.Lease) error {
 	was := s.raised.Load()
 	s.raised.Store(int64(r.TTL))
 	want := uint64(config.QuarantineFor(r.TTL).Microseconds())
-	nodes := make([]store.NodeOutcome, len(s.nodes))
-	for i, n := range s.nodes {
-		nodes[i].Node = n.Addr()
-	}
+	nodes := s.outcomes()
 	var told quorum.Set
-	cfg := quorum.Config{Nodes: len(nodes), Sets: s.membership.Sets}
+	cfg := s.quorumConfig()
 	command := func(node int) *script.Command {
 		n := s.nodes[node]
 		n.Mu.Lock()

@@ -1,4 +1,4 @@
-package redisstore
+package view
 
 import (
 	"cmp"
@@ -19,9 +19,9 @@ type seenGrant struct {
 	slots  string // of a semaphore
 }
 
-// showShares completes the state of a lock for which some of several nodes have a record.
-// said is what the nodes said.
-func showShares(state *store.State, cfg quorum.Config, said []store.NodeOutcome, records []*script.Record, tokens []fence.Token, queues [][]store.Place) {
+// showShares completes the state of a lock if some of several nodes have a record of it.
+func (v View) showShares(state *store.State) {
+	said, records := v.Nodes, v.Records
 	if !slices.ContainsFunc(records, func(r *script.Record) bool { return r != nil }) {
 		return
 	}
@@ -32,9 +32,10 @@ func showShares(state *store.State, cfg quorum.Config, said []store.NodeOutcome,
 			others[i] = store.NodeOutcome{Node: said[i].Node, Outcome: store.Absent}
 		}
 	}
-	*state = stateOf(state.Name, cfg, others, tokens, queues)
+	v.Nodes = others
+	*state = v.mutex(state.Name)
 	state.Nodes = said
-	kind, held, undecided := leasesIn(cfg, silentAmong(said), records)
+	kind, held, undecided := leasesIn(v.Config, silentAmong(said), records)
 	state.Undecided = append(state.Undecided, undecided...)
 	slices.SortFunc(state.Undecided, byGrant)
 	if len(held) == 0 {
@@ -44,7 +45,7 @@ func showShares(state *store.State, cfg quorum.Config, said []store.NodeOutcome,
 	state.Held, state.Kind, state.Holders = true, kind, held
 	state.Holder, state.ExpiresIn, state.HeldFor = first.Holder, first.ExpiresIn, first.HeldFor
 	state.Token, state.OtherTokens = first.Token, first.OtherTokens
-	state.Queue = slices.DeleteFunc(mergeQueues(queues, ""), func(p store.Place) bool {
+	state.Queue = slices.DeleteFunc(mergeQueues(v.Queues, ""), func(p store.Place) bool {
 		return slices.ContainsFunc(held, func(h store.Holding) bool { return h.Holder.Owner == p.Holder.Owner })
 	})
 }

@@ -8,39 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/view"
 )
-
-// A lease that was broken lasts for as long as a majority can have it: with two of three servers,
-// no longer than on the one where it ends first.
-func TestRemainder(t *testing.T) {
-	for what, c := range map[string]struct {
-		left   [3]time.Duration // 0: it is not there
-		silent quorum.Set
-		want   time.Duration
-	}{
-		"on all":                 {[3]time.Duration{9 * time.Second, 7 * time.Second, 5 * time.Second}, 0, 7 * time.Second},
-		"on two":                 {[3]time.Duration{9 * time.Second, 0, 5 * time.Second}, 0, 5 * time.Second},
-		"on two, and one silent": {[3]time.Duration{9 * time.Second, 0, 5 * time.Second}, quorum.SetOf(1), 9 * time.Second},
-		"on one":                 {[3]time.Duration{9 * time.Second}, 0, time.Millisecond},
-	} {
-		m, said := newRemainder(3), make([]store.NodeOutcome, 3)
-		for i, left := range c.left {
-			said[i].Outcome = store.Granted
-			if c.silent.Has(i) {
-				said[i].Outcome = store.Unreachable
-			}
-			if left > 0 {
-				m.has, m.left[i] = m.has|quorum.SetOf(i), left
-			}
-		}
-		if left := m.of(quorum.Config{Nodes: 3}, said); left != c.want {
-			t.Errorf("%s: %v left, want %v", what, left, c.want)
-		}
-	}
-}
 
 // The holder renews the lease after an operator has looked, and before the lease is broken.
 func TestBreakAfterARenewal(t *testing.T) {
@@ -67,13 +38,13 @@ func TestBreakAfterARenewal(t *testing.T) {
 					t.Fatal(err)
 				}
 				b := store.BreakRequest{Name: "a", Owner: r.Owner, Token: g.Token}
-				h, found := leaseOf(b, state)
+				h, found := view.LeaseOf(b, state)
 				if !found {
 					t.Fatalf("%+v has no lease with token %v", state, g.Token)
 				}
 				var left time.Duration
-				if hasPart(r.Owner, seen.records) {
-					left, err = breakParts(t.Context(), s, b, seen.records)
+				if seen.HasPart(r.Owner) {
+					left, err = breakParts(t.Context(), s, b, seen.Records)
 				} else {
 					left, err = breakWhole(t.Context(), s, b, h, seen)
 				}
