@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/clock"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
@@ -161,7 +162,7 @@ type slowClock struct {
 	takes          time.Duration
 }
 
-func (c *slowClock) Now() leasehold.Instant {
+func (c *slowClock) Now() clock.Instant {
 	if c.readings.Add(1) == c.slow.Load() {
 		time.Sleep(c.takes)
 	}

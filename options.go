@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/clock"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
@@ -27,7 +27,7 @@ type Options struct {
 	// machine's own, which on Linux counts while the machine is suspended. If a
 	// Clock panics or ends its goroutine, all leases of the Client are lost, since
 	// nobody can judge them.
-	Clock Clock
+	Clock clock.Clock
 	// RetryDelay returns the pause after the try-th attempt, counted from 1. It is
 	// used for requests that the Client repeats by itself, and for locks whose
 	// options set no LockOptions.RetryDelay. It must be safe for concurrent use and
@@ -53,16 +53,6 @@ type Options struct {
 	// description that has no room for a trace has none. Nil: no trace.
 	Trace func(ctx context.Context) string
 }
-
-// Clock tells how much time has passed: see Options.Clock. Its one method is
-// Now() Instant, which must be safe for concurrent use. It must always return, without
-// blocking and without using the Client, and its instants must not go back.
-type Clock = clock.Clock
-
-// Instant is a moment on a Clock, in nanoseconds since that clock's epoch. The
-// epoch must lie in the clock's past, since the zero Instant means "never". The type
-// is for programs that implement a Clock, for a Client or for a store.
-type Instant = clock.Instant
 
 // LockOptions say how a lock is acquired and held. The zero value of each field
 // means the default that its comment names. All durations must be 0 or more; Acquire

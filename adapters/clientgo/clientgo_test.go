@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/adapters/clientgo"
+	"github.com/leasehold-dev/leasehold/clock"
 	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/memstore"
@@ -106,7 +107,7 @@ func (n *network) Inspect(ctx context.Context, name string) (store.State, error)
 type election struct {
 	t     *testing.T
 	store *store.Store
-	clock leasehold.Clock
+	clock clock.Clock
 
 	mu      sync.Mutex
 	leaders []string // present ones

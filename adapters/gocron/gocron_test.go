@@ -270,7 +270,7 @@ func TestElectorAfterAStop(t *testing.T) {
 		st := memstore.New(&memstore.Options{Clock: now})
 		defer st.Close()
 		var stopped atomic.Int64
-		el := gocron.NewElector(leasehold.New(st, &leasehold.Options{Clock: clock.Func(func() leasehold.Instant {
+		el := gocron.NewElector(leasehold.New(st, &leasehold.Options{Clock: clock.Func(func() clock.Instant {
 			return now.Now().Add(time.Duration(stopped.Load()))
 		})}).Election("scheduler"))
 		defer el.Close()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/adapters/otel"
+	"github.com/leasehold-dev/leasehold/clock"
 	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/memstore"
@@ -28,7 +29,7 @@ import (
 type site struct {
 	t       *testing.T
 	store   *store.Store
-	clock   leasehold.Clock
+	clock   clock.Clock
 	began   time.Time
 	config  *otel.Config
 	spans   *tracetest.InMemoryExporter

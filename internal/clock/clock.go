@@ -4,40 +4,19 @@
 package clock
 
 import (
-	"math"
 	"time"
+
+	public "github.com/leasehold-dev/leasehold/clock"
 )
 
-// Instant is a moment on one Clock, in nanoseconds since that clock's own epoch.
-// Only differences between Instants of the same clock have a meaning. The zero
-// Instant means "never set".
-type Instant int64
-
-// Add returns the instant d later, or the last possible one on overflow: a d of
-// centuries, by which some callers mean "for ever", must not give an instant in
-// the past.
-func (i Instant) Add(d time.Duration) Instant {
-	if t := i + Instant(d); d < 0 || t >= i {
-		return t
-	}
-	return math.MaxInt64
-}
-
-// Sub returns the time from j to i.
-func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
-
-// Clock reads elapsed time. Implementations are safe for concurrent use, never go
-// back and never block.
-type Clock interface {
-	Now() Instant
-}
-
-// Func turns a function into a Clock. Tests and simulators use it to control
-// time.
-type Func func() Instant
-
-// Now implements Clock.
-func (f Func) Now() Instant { return f() }
+type (
+	// Instant is a moment on one Clock.
+	Instant = public.Instant
+	// Clock reads elapsed time. Tests and simulators have others than System.
+	Clock = public.Clock
+	// Func turns a function into a Clock.
+	Func = public.Func
+)
 
 // Simulated is the Clock of a simulator. A client that is given one draws nothing from
 // chance and asks the machine nothing about time, so that its runs can be repeated.

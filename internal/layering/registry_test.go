@@ -45,6 +45,7 @@ var project = rules{
 		{"guard/httpguard", "guard/redisguard", "guard/sqlguard"},
 		{"internal/validity", "internal/nodeclock", "internal/longest", "internal/retain", "internal/testenv/virtual"},
 		{"internal/clock"},
+		{"clock"},
 		{"fence"},
 		{"internal/testenv/etcdtest", "internal/testenv/zktest"},
 		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest", "store/s3store/s3storetest", "store/gcsstore/gcsstoretest", "store/azblobstore/azblobstoretest", "store/kubernetesstore/kubernetesstoretest"},
@@ -71,7 +72,7 @@ var project = rules{
 		"cmd/leasehold":                      {"cmd/leasehold/internal/cli"},
 		"cmd/leasehold/internal/manual":      {"cmd/leasehold/internal/help"},                                              // reads any command's help
 		"cmd/leasehold/internal/runner":      {"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/sigaction"}, // runs a command; what a lock or a store is, it does not know
-		".":                                  {"store", "internal/holds", "internal/waits", "internal/leasefsm", "internal/validity", "internal/clock", "fence"},
+		".":                                  {"store", "internal/holds", "internal/waits", "internal/leasefsm", "internal/validity", "internal/clock", "clock", "fence"},
 		"internal/waits":                     {"store", "internal/holds", "internal/waitq", "internal/leasefsm", "internal/validity", "internal/clock"},
 		"internal/holds":                     {"store", "internal/renewer", "internal/callback", "internal/leasefsm", "internal/validity", "internal/clock", "fence"},
 		"cmd/leasehold/internal/lab/torture": {".", "store", "cmd/leasehold/internal/lab/history", "internal/clock", "guard/httpguard"},

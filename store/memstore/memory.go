@@ -24,7 +24,7 @@ import (
 
 // Options configure a Store. Only tests need other than the zero value.
 type Options struct {
-	// Clock counts the TTLs; see leasehold.Clock. Nil means the machine's own.
+	// Clock counts the TTLs; see package clock. Nil means the machine's own.
 	Clock clock.Clock
 }
 

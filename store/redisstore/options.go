@@ -7,7 +7,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/clock"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 )
 

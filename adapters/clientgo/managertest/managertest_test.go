@@ -20,6 +20,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/adapters/clientgo"
+	"github.com/leasehold-dev/leasehold/clock"
 	"github.com/leasehold-dev/leasehold/internal/testenv/adaptertest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
 	"github.com/leasehold-dev/leasehold/store"
@@ -39,7 +40,7 @@ func (n noCluster) RoundTrip(r *http.Request) (*http.Response, error) {
 type election struct {
 	t     *testing.T
 	store *store.Store
-	clock leasehold.Clock
+	clock clock.Clock
 
 	mu     sync.Mutex
 	leader string   // whose controller runs
