@@ -28,6 +28,15 @@
 // no version of a client meets a script of another one: a step may change its keys and
 // arguments, and steps may be added, without regard to clients that are older.
 //
+// # Why scripts
+//
+// Commands with conditions could do the same checks for a free mutex: SET NX, MGET for the
+// tombstone and the mark, TIME, and ZSCORE, ZADD GT and PEXPIRE for the token; then SET for the
+// tombstone, and DELIFEQ. They cost a server with Valkey 9.1 more for a lock and unlock than
+// steps do: 13.6 to 14.2 us of CPU with 16 goroutines and 11.1 to 11.6 with 256, where steps cost
+// 12.7 to 16.5 and 8.8 to 9.9 (three runs in turns, on two busy processors). SET NX and DELIFEQ
+// by themselves cost 4.8 and 3.0 us, and give neither a token nor a queue.
+//
 // # Words on the wire
 //
 // Programs of different versions share these keys and texts, so their words stay as they are.
