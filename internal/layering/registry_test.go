@@ -36,7 +36,7 @@ var project = rules{
 		{"store/redisstore/internal/config"},
 		{"store/storetest", "internal/proof/differential", "internal/testenv/contest", "cmd/leasehold/internal/lab/history"},
 		{"internal/gather", "internal/httpapi"},
-		{"internal/quorum/driver", "internal/audience", "internal/redisurl", "internal/shown", "internal/statejson", "internal/unclaimed"},
+		{"internal/quorum/driver", "internal/audience", "internal/redisurl", "internal/settings", "internal/shown", "internal/statejson", "internal/unclaimed"},
 		{"store/driver"},
 		{"store"},
 		{"internal/quorum"},

@@ -177,7 +177,7 @@ func TestRightsOfBatches(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			c, client, enable := guarded(t, program)
 			o := etcdstore.Options{Prefix: "jobs", Timeout: patience}
-			rights, err := etcdstore.Use{Names: "a/", Lock: true}.Rights(&o)
+			rights, err := etcdstore.Use{Names: "a/", Lock: true}.Rights(urlOf(c.Endpoints()...), &o)
 			if err != nil {
 				t.Fatal(err)
 			}

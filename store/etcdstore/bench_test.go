@@ -21,7 +21,7 @@ import (
 func BenchmarkBesideMutex(b *testing.B) {
 	for _, n := range []int{1, 16, 64} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			s, err := etcdstore.Open(b.Context(), server.Endpoints(), &etcdstore.Options{Prefix: "bench"})
+			s, err := etcdstore.Open(b.Context(), urlOf(server.Endpoints()...), &etcdstore.Options{Prefix: "bench"})
 			if err != nil {
 				b.Fatal(err)
 			}

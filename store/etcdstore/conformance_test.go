@@ -2,6 +2,7 @@ package etcdstore_test
 
 import (
 	"crypto/rand"
+	"strings"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
@@ -10,10 +11,13 @@ import (
 	"github.com/leasehold-dev/leasehold/store/storetest"
 )
 
+// urlOf returns the URL of a cluster with these endpoints.
+func urlOf(endpoints ...string) string { return "etcd://" + strings.Join(endpoints, ",") }
+
 // open opens a store for locks of the test's own.
 func open(t *testing.T, endpoints []string, o etcdstore.Options) *store.Store {
 	t.Helper()
-	s, err := etcdstore.Open(t.Context(), endpoints, &o)
+	s, err := etcdstore.Open(t.Context(), urlOf(endpoints...), &o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,15 +34,16 @@ const MostHistory = 100_000
 // (--bump-revision): more than the changes that were made after the backup.
 const LeastBump = 1_000_000_000
 
-// Examine asks the members of a cluster about themselves, and tries a lock with a name
+// Examine asks the members of the cluster that a URL names about themselves, and tries a lock with a name
 // that nobody uses. It changes no other lock. It blocks for a few times
-// Options.Timeout at most. The error is about the options; what is wrong with the cluster is in the
+// Options.Timeout at most. The error is about the URL and the options; what is wrong with the cluster is in the
 // result.
-func Examine(ctx context.Context, endpoints []string, o *Options) (Examination, error) {
-	s, err := open(endpoints, o)
+func Examine(ctx context.Context, url string, o *Options) (Examination, error) {
+	endpoints, c, err := parseURL(url, o)
 	if err != nil {
 		return Examination{}, err
 	}
+	s := newEngine(endpoints, c)
 	defer s.Close()
 	e := Examination{Node: s.members.String()}
 	e.Cluster = *s.examine(ctx)

@@ -7,6 +7,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
+// ParseURL exposes the reading of URLs.
+var ParseURL = parseURL
+
 // TrustInbox makes waiters read the queue only when they refresh their places.
 func TrustInbox(s *store.Store) { engineOf(s).lookAfter = time.Hour }
 

@@ -13,10 +13,11 @@ import (
 
 // If an earlier try may have had an effect, the outcome is unknown, whatever the last one says.
 func TestDoubtfulOutcomeIsAmbiguous(t *testing.T) {
-	s, err := open([]string{"a:1"}, nil)
+	o, err := Options{}.checked()
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := newEngine([]string{"a:1"}, o)
 	defer s.Close()
 	for _, last := range []error{rpctypes.ErrNoLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrNoSpace, rpctypes.ErrTimeout, rpctypes.ErrPermissionDenied} {
 		if err := s.failed(t.Context(), "acquire", "a", true, last); !errors.Is(err, store.ErrAmbiguous) {

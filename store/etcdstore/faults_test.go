@@ -511,7 +511,7 @@ func TestExamineSeesARestoredBackup(t *testing.T) {
 	restored := func(o etcdstore.Options) bool {
 		t.Helper()
 		o.Timeout = 30 * time.Second
-		e, err := etcdstore.Examine(t.Context(), c.Endpoints(), &o)
+		e, err := etcdstore.Examine(t.Context(), urlOf(c.Endpoints()...), &o)
 		if err != nil || e.Unusable != nil {
 			t.Fatalf("%+v, %v, want a cluster that can be used", e, err)
 		}
@@ -549,7 +549,7 @@ func TestFloorOfTokens(t *testing.T) {
 		t.Errorf("token %v of a store that was opened without a floor, want more than %v", g.Token, with.Floor)
 	}
 	with.Floor++
-	if _, err := etcdstore.Open(t.Context(), server.Endpoints(), &with); !errors.Is(err, store.ErrInvalid) {
+	if _, err := etcdstore.Open(t.Context(), urlOf(server.Endpoints()...), &with); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("open with another floor: %v, want %v", err, store.ErrInvalid)
 	}
 }
@@ -588,7 +588,7 @@ func TestClassOfOneMember(t *testing.T) {
 	if class := s.Caps().Class; class != store.CrashSafe {
 		t.Errorf("class %v, want crash-safe", class)
 	}
-	e, err := etcdstore.Examine(t.Context(), c.Endpoints(), nil)
+	e, err := etcdstore.Examine(t.Context(), urlOf(c.Endpoints()...), nil)
 	if err != nil || e.Unusable != nil || e.Voters != 1 || len(e.Members) != 1 || e.Members[0].Err != nil || e.Members[0].Version == "" {
 		t.Errorf("examine: %+v, %v, want one usable voter with a version", e, err)
 	}

@@ -313,7 +313,7 @@ func TestLoginExpires(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, client, enable := guarded(t, func() (string, error) { return program, nil }, "--auth-token-ttl=1")
-	rights, err := etcdstore.Use{Lock: true}.Rights(nil)
+	rights, err := etcdstore.Use{Lock: true}.Rights(urlOf(c.Endpoints()...), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func handOff(b *testing.B, endpoints []string, kind store.Kind, n int) {
 	prefix := fmt.Sprint("handoff-", time.Now().UnixNano())
 	var stores []*store.Store
 	for range n {
-		s, err := etcdstore.Open(b.Context(), endpoints, &etcdstore.Options{Prefix: prefix})
+		s, err := etcdstore.Open(b.Context(), urlOf(endpoints...), &etcdstore.Options{Prefix: prefix})
 		if err != nil {
 			b.Fatal(err)
 		}

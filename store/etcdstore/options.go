@@ -26,7 +26,8 @@ const MinTTL = time.Second
 // longestLease is the longest TTL if none is set. etcd refuses leases of three times as long.
 const longestLease = 100 * 365 * 24 * time.Hour
 
-// Options configure a Store. The zero value and nil are good defaults.
+// Options configure a Store. The zero value and nil are good defaults. What is set both here
+// and in the URL must have the same value in both.
 type Options struct {
 	// Prefix comes before the names of locks. The lock "invoices" is that of
 	// concurrency.NewMutex(session, Prefix+"/invoices"). Every client of these locks
@@ -46,9 +47,11 @@ type Options struct {
 	// the Prefix before. Tokens are whole numbers below 2^53 only if the Floor is well
 	// below that.
 	Floor fence.Token
-	// Username and Password log in, if not empty.
+	// Username and Password log in, if not empty. A user without a password has that of
+	// ETCD_PASSWORD.
 	Username, Password string
-	// TLS, if not nil, encrypts connections.
+	// TLS is the configuration for etcds:// URLs, whose files are added to it. The default uses the
+	// system's roots and TLS 1.2 or newer.
 	TLS *tls.Config
 	// DialOptions are passed to gRPC for every connection.
 	DialOptions []grpc.DialOption
@@ -57,8 +60,8 @@ type Options struct {
 }
 
 // checked returns o with its defaults.
-func (o *Options) checked() (Options, error) {
-	c := *cmp.Or(o, &Options{})
+func (o Options) checked() (Options, error) {
+	c := o
 	if c.MaxTTL < 0 || c.Timeout < 0 {
 		return c, fmt.Errorf("%w: MaxTTL %v, Timeout %v: neither may be negative", store.ErrInvalid, c.MaxTTL, c.Timeout)
 	}

@@ -177,7 +177,7 @@ func share(args []string) error {
 	endpoint, prefix, dir := args[0], args[1], args[2]
 	const limit, ttl = 3, 2 * time.Second
 	ctx := context.Background()
-	s, err := etcdstore.Open(ctx, []string{endpoint}, &etcdstore.Options{Prefix: prefix, Timeout: time.Minute})
+	s, err := etcdstore.Open(ctx, urlOf(endpoint), &etcdstore.Options{Prefix: prefix, Timeout: time.Minute})
 	if err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ func TestKilledHoldersOfSharedLocks(t *testing.T) {
 // pause holds a writer's lease and is stopped meanwhile.
 func pause(args []string) error {
 	ctx := context.Background()
-	s, err := etcdstore.Open(ctx, args[:1], &etcdstore.Options{Prefix: args[1], Timeout: time.Minute})
+	s, err := etcdstore.Open(ctx, urlOf(args[:1]...), &etcdstore.Options{Prefix: args[1], Timeout: time.Minute})
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func TestProxyIsRefused(t *testing.T) {
 				}
 				return err == nil
 			})
-			s, err := etcdstore.Open(t.Context(), []string{at}, &etcdstore.Options{Timeout: patience})
+			s, err := etcdstore.Open(t.Context(), urlOf(at), &etcdstore.Options{Timeout: patience})
 			if err == nil {
 				s.Close()
 			}

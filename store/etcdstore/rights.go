@@ -17,10 +17,10 @@ type Right struct {
 	Write bool
 }
 
-// Rights returns the least rights for the use of a store with these options. o may be
-// nil. The error matches store.ErrInvalid.
-func (u Use) Rights(o *Options) ([]Right, error) {
-	c, err := o.checked()
+// Rights returns the least rights for the use of the store that a URL and options name, as for
+// Open. The error matches store.ErrInvalid.
+func (u Use) Rights(url string, o *Options) ([]Right, error) {
+	_, c, err := parseURL(url, o)
 	if err != nil {
 		return nil, err
 	}

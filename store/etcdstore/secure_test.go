@@ -162,7 +162,7 @@ func rightsIn(t *testing.T, program func() (string, error)) {
 		t.Helper()
 		with := *o
 		with.Floor = floor
-		rights, err := u.Rights(&with)
+		rights, err := u.Rights(urlOf(c.Endpoints()...), &with)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +185,7 @@ func rightsIn(t *testing.T, program func() (string, error)) {
 		if user == "floor" {
 			with.Floor = 1000
 		}
-		s, err := etcdstore.Open(t.Context(), c.Endpoints(), &with)
+		s, err := etcdstore.Open(t.Context(), urlOf(c.Endpoints()...), &with)
 		if err == nil {
 			t.Cleanup(func() { s.Close() })
 		}
@@ -240,7 +240,7 @@ func rightsIn(t *testing.T, program func() (string, error)) {
 	forbidden("release by a user with the right to read", viewer.Release(ctx, store.ReleaseRequest{Lease: held}))
 	with := *o
 	with.Username, with.Password = "doctor", "secretword"
-	if e, err := etcdstore.Examine(ctx, c.Endpoints(), &with); err != nil || e.Unusable != nil || e.Voters != 1 || e.Members[0].Err != nil {
+	if e, err := etcdstore.Examine(ctx, urlOf(c.Endpoints()...), &with); err != nil || e.Unusable != nil || e.Voters != 1 || e.Members[0].Err != nil {
 		t.Errorf("examine: %+v, %v, want one usable voter", e, err)
 	}
 	own := native(t, c.Endpoints(), func(o *clientv3.Config) { o.Username, o.Password = "me", "secretword" })
@@ -265,7 +265,7 @@ func rightsIn(t *testing.T, program func() (string, error)) {
 func TestRenewalsDoNotLogIn(t *testing.T) {
 	t.Parallel()
 	c, client, enable := guarded(t, etcdtest.Installed)
-	rights, err := etcdstore.Use{Lock: true}.Rights(nil)
+	rights, err := etcdstore.Use{Lock: true}.Rights(urlOf(c.Endpoints()...), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -401,7 +401,7 @@ func TestRotatedCertificate(t *testing.T) {
 	dir := t.TempDir()
 	certificate(t, dir, "client", nil)
 	files := "cert=" + filepath.Join(dir, "client.pem") + "&key=" + filepath.Join(dir, "client.key")
-	_, o, err := etcdstore.ParseURL("etcds://127.0.0.1?" + files)
+	_, o, err := etcdstore.ParseURL("etcds://127.0.0.1?"+files, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,18 +20,27 @@ type engine struct {
 	adds time.Duration
 }
 
-// Open returns a store in the etcd cluster with these endpoints, such as "10.0.0.1:2379".
-// They should be all voting members: if one fails, the store asks another. It blocks until
-// a member has answered, ctx ends or Options.Timeout passes. If it fails, the error is
-// a *store.QuorumError, or matches store.ErrInvalid. o may be nil.
+// Open returns a store in the etcd cluster that a URL names:
+//
+//	etcd://USER:PASSWORD@HOST:PORT,HOST:PORT,HOST:PORT/PREFIX?timeout=5s
+//	etcds://HOST:PORT/PREFIX?ca=/etc/ssl/ca.pem&cert=/etc/ssl/client.pem&key=/etc/ssl/client.key
+//
+// The hosts should be all voting members: if one fails, the store asks another. The default
+// port is 2379. PREFIX, max_ttl, timeout and floor are those of Options. With etcds, ca names
+// a file with the certificates to trust instead of the system's, and cert and key those of
+// the client, which are read at each connection. A nil o means the defaults.
+//
+// Open blocks until a member has answered, ctx ends or Options.Timeout passes. If it fails,
+// the error is a *store.QuorumError, or matches store.ErrInvalid and contains no password.
 //
 // An error of the store that concerns neither the lock nor the caller's context is a
 // *store.QuorumError with one node, which is the cluster.
-func Open(ctx context.Context, endpoints []string, o *Options) (*store.Store, error) {
-	s, err := open(endpoints, o)
+func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
+	endpoints, c, err := parseURL(url, o)
 	if err != nil {
 		return nil, err
 	}
+	s := newEngine(endpoints, c)
 	if err := s.open(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -39,15 +48,8 @@ func Open(ctx context.Context, endpoints []string, o *Options) (*store.Store, er
 	return store.New(s), nil
 }
 
-// open returns a store that has asked nobody yet.
-func open(endpoints []string, o *Options) (*engine, error) {
-	c, err := o.checked()
-	if err != nil {
-		return nil, err
-	}
-	if len(endpoints) == 0 {
-		return nil, fmt.Errorf("%w: no endpoint of etcd is given", store.ErrInvalid)
-	}
+// newEngine returns an engine that has asked nobody yet.
+func newEngine(endpoints []string, c Options) *engine {
 	l := &link{o: c, members: newMembers(endpoints, c), layout: layout{c.Prefix}, clock: clock.System(), replaced: replaced{longest: longest.New(c.MaxTTL)}, lookAfter: defaultLookAfter}
 	g := gate.New(store.ErrClosed)
 	s := &engine{core: core{link: l, gate: g, pool: &pool{link: l, gate: g}, batches: newBatches(l, g, mostAlone), refreshes: newRefreshes(l, g)}}
@@ -56,7 +58,7 @@ func open(endpoints []string, o *Options) (*engine, error) {
 		s.holds.suspect(owner, create)
 		s.broken.Tell(owner)
 	})
-	return s, nil
+	return s
 }
 
 // open learns what the cluster is, how short its leases can be, and the smallest token.

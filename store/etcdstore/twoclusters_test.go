@@ -32,7 +32,7 @@ func TestEndpointsOfTwoClusters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			one, other := single(t, args...).Addr, single(t, args...).Addr
 			for range 4 { // the endpoint to begin with is chosen at random
-				s, err := etcdstore.Open(t.Context(), []string{one, other}, nil)
+				s, err := etcdstore.Open(t.Context(), urlOf(one, other), nil)
 				if err == nil {
 					s.Close()
 					t.Fatal("opened a store with endpoints of two clusters")
@@ -41,7 +41,7 @@ func TestEndpointsOfTwoClusters(t *testing.T) {
 					t.Fatalf("open: %v, want an error that names both endpoints and matches store.ErrInvalid", err)
 				}
 			}
-			e, err := etcdstore.Examine(t.Context(), []string{one, other}, nil)
+			e, err := etcdstore.Examine(t.Context(), urlOf(one, other), nil)
 			if err != nil || e.Unusable == nil || !strings.Contains(e.Unusable.Error(), "different clusters") {
 				t.Errorf("examine: %v, %v, want that the clusters differ", e.Unusable, err)
 			}

@@ -30,7 +30,7 @@ func TestOpenSaysThatNothingListens(t *testing.T) {
 	t.Parallel()
 	addr := nothing(t)
 	for _, user := range []string{"", "me"} {
-		st, err := etcdstore.Open(t.Context(), []string{addr}, &etcdstore.Options{Timeout: 2 * time.Second, Username: user, Password: user})
+		st, err := etcdstore.Open(t.Context(), urlOf(addr), &etcdstore.Options{Timeout: 2 * time.Second, Username: user, Password: user})
 		if err == nil {
 			st.Close()
 			t.Fatal("opened a store without a server")

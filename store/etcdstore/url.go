@@ -14,25 +14,20 @@ import (
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/keypair"
+	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
 func init() {
-	store.Register("etcd", openURL)
-	store.Register("etcds", openURL)
-}
-
-func openURL(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
-	endpoints, options, err := ParseURL(url)
-	if err != nil {
-		return nil, err
+	for _, scheme := range []string{"etcd", "etcds"} {
+		store.Register(scheme, func(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
+			return Open(ctx, url, &Options{Logger: o.Logger})
+		})
 	}
-	options.Logger = o.Logger
-	return Open(ctx, endpoints, options)
 }
 
-// settings are what a URL can set.
-var settings = map[string]func(o *Options, files *tlsFiles, v string) error{
+// urlSettings are what a URL can set.
+var urlSettings = map[string]func(o *Options, files *tlsFiles, v string) error{
 	"max_ttl": func(o *Options, _ *tlsFiles, v string) error { return parseTime(&o.MaxTTL, v) },
 	"timeout": func(o *Options, _ *tlsFiles, v string) error { return parseTime(&o.Timeout, v) },
 	"floor": func(o *Options, _ *tlsFiles, v string) error {
@@ -54,23 +49,14 @@ func parseTime(into *time.Duration, v string) (err error) {
 	return err
 }
 
-// ParseURL parses a URL of the scheme etcd, or etcds for TLS:
-//
-//	etcd://USER:PASSWORD@HOST:PORT,HOST:PORT,HOST:PORT/PREFIX?timeout=5s
-//	etcds://HOST:PORT/PREFIX?ca=/etc/ssl/ca.pem&cert=/etc/ssl/client.pem&key=/etc/ssl/client.key
-//
-// The default port is 2379. PREFIX, max_ttl, timeout and floor are those of Options. With
-// etcds, ca names a file with the certificates to trust instead of the system's, and cert
-// and key those of the client, which are read at each connection. A URL with a user and no password takes that from
-// ETCD_PASSWORD.
-//
-// ParseURL connects to nothing, but reads the files. Its errors match store.ErrInvalid
-// and contain no password.
-func ParseURL(raw string) (endpoints []string, o *Options, err error) {
+// parseURL returns the endpoints that a URL names, and the options with what it sets. It
+// connects to nothing, but reads the files. Its errors match store.ErrInvalid and contain no
+// password.
+func parseURL(raw string, given *Options) (endpoints []string, o Options, err error) {
 	raw = strings.TrimSpace(raw)
 	scheme, rest, _ := strings.Cut(raw, "://")
 	if scheme != "etcd" && scheme != "etcds" || strings.ContainsAny(raw, " \t\r\n") {
-		return nil, nil, fmt.Errorf("%w: the URL of etcd has the form etcd://HOST:PORT,HOST:PORT/PREFIX, and names all members", store.ErrInvalid)
+		return nil, o, fmt.Errorf("%w: the URL of etcd has the form etcd://HOST:PORT,HOST:PORT/PREFIX, and names all members", store.ErrInvalid)
 	}
 	// net/url does not know lists of hosts.
 	at := strings.IndexAny(rest, "/?#")
@@ -84,35 +70,37 @@ func ParseURL(raw string) (endpoints []string, o *Options, err error) {
 	}
 	u, err := url.Parse(scheme + "://" + login + "host" + tail)
 	if err != nil || u.Fragment != "" || strings.ContainsAny(rest[:at], "#") {
-		return nil, nil, fmt.Errorf("%w: the URL of etcd cannot be read: in a password, write %%40 for @, %%3A for :, %%2F for /, %%3F for ? and %%25 for %%", store.ErrInvalid)
+		return nil, o, fmt.Errorf("%w: the URL of etcd cannot be read: in a password, write %%40 for @, %%3A for :, %%2F for /, %%3F for ? and %%25 for %%", store.ErrInvalid)
 	}
 	if endpoints, err = hosts(authority); err != nil {
-		return nil, nil, err
+		return nil, o, err
 	}
-	o = &Options{Prefix: strings.TrimPrefix(u.Path, "/"), Username: u.User.Username()}
-	if password, set := u.User.Password(); set {
-		o.Password = password
-	} else if o.Username != "" {
-		o.Password = os.Getenv("ETCD_PASSWORD")
-	}
+	says := Options{Prefix: strings.TrimPrefix(u.Path, "/"), Username: u.User.Username()}
+	says.Password, _ = u.User.Password()
 	var files tlsFiles
 	for name, values := range u.Query() {
-		set := settings[name]
+		set := urlSettings[name]
 		if set == nil {
-			return nil, nil, fmt.Errorf("%w: unknown setting %q of etcd: use max_ttl, timeout, floor, ca, cert, key", store.ErrInvalid, store.Excerpt(name))
+			return nil, o, fmt.Errorf("%w: unknown setting %q of etcd: use max_ttl, timeout, floor, ca, cert, key", store.ErrInvalid, store.Excerpt(name))
 		}
-		if err := set(o, &files, values[0]); err != nil || len(values) > 1 {
-			return nil, nil, fmt.Errorf("%w: %s=%q cannot be used: it is given once, as a time such as 60s or a number", store.ErrInvalid, name, store.Excerpt(values[0]))
+		if err := set(&says, &files, values[0]); err != nil || len(values) > 1 {
+			return nil, o, fmt.Errorf("%w: %s=%q cannot be used: it is given once, as a time such as 60s or a number", store.ErrInvalid, name, store.Excerpt(values[0]))
 		}
+	}
+	if o, err = settings.Join(given, says); err != nil {
+		return nil, o, err
+	}
+	if o.Password == "" && o.Username != "" {
+		o.Password = os.Getenv("ETCD_PASSWORD")
 	}
 	if scheme == "etcds" {
-		if o.TLS, err = files.config(); err != nil {
-			return nil, nil, err
+		if o.TLS, err = files.config(o.TLS); err != nil {
+			return nil, o, err
 		}
-	} else if files != (tlsFiles{}) {
-		return nil, nil, fmt.Errorf("%w: ca, cert and key are for etcds://", store.ErrInvalid)
+	} else if files != (tlsFiles{}) || o.TLS != nil {
+		return nil, o, fmt.Errorf("%w: ca, cert, key and Options.TLS are for etcds://", store.ErrInvalid)
 	}
-	_, err = o.checked()
+	o, err = o.checked()
 	return endpoints, o, err
 }
 
@@ -131,8 +119,12 @@ func hosts(list string) (endpoints []string, err error) {
 	return endpoints, nil
 }
 
-func (f tlsFiles) config() (*tls.Config, error) {
+// config returns a copy of base, which may be nil, that uses the files.
+func (f tlsFiles) config(base *tls.Config) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if base != nil {
+		c = base.Clone()
+	}
 	if f.ca != "" {
 		pem, err := os.ReadFile(f.ca)
 		if err != nil {

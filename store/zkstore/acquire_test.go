@@ -14,8 +14,8 @@ import (
 // new place would be behind those of others.
 func TestRefusedPlaceKeepsItsTurn(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
-	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
+	other := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	holder, l := request("keeps its turn", 20*time.Second), request("keeps its turn", 20*time.Second)
 	mustAcquire(t, other, holder)
 	a := &attempt{s, store.AcquireRequest{Lease: l}, s.clock.Now()}
@@ -46,7 +46,7 @@ func TestRefusedPlaceKeepsItsTurn(t *testing.T) {
 func TestLostAnswerToARefusal(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s, p := proxied(t)
-	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	other := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	holder, l := request("lost refusal", 20*time.Second), request("lost refusal", 20*time.Second)
 	first := request("so that there is a session", 20*time.Second)
 	mustAcquire(t, s, first)

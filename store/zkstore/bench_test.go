@@ -16,7 +16,7 @@ import (
 func BenchmarkLock(b *testing.B) {
 	for _, n := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("store/%d", n), func(b *testing.B) {
-			s := mustOpen(b, &Options{Servers: []string{shared.Addr}})
+			s := mustOpen(b, &Options{servers: []string{shared.Addr}})
 			inParallel(b, n, func(g int) func() error {
 				name := fmt.Sprintf("bench/%d", g)
 				return func() error {

@@ -15,7 +15,7 @@ import (
 // of it, and can break leases themselves.
 func TestBreakByAnotherIdentity(t *testing.T) {
 	t.Parallel() // it mostly waits
-	o := &Options{Servers: []string{shared.Addr}, Base: "/broken-by-others"}
+	o := &Options{servers: []string{shared.Addr}, Base: "/broken-by-others"}
 	s := mustOpen(t, o)
 	operator := *o
 	operator.Auth = []Identity{{"digest", "operator:secret"}}
@@ -41,7 +41,7 @@ func identities(t *testing.T, base string) (private, readable, nobody *engine) {
 		t.Fatal(err)
 	}
 	open := func(o Options) *engine {
-		o.Servers, o.Base = []string{shared.Addr}, base
+		o.servers, o.Base = []string{shared.Addr}, base
 		return mustOpen(t, &o)
 	}
 	return open(Options{Auth: []Identity{{"digest", "private:secret"}}}),
@@ -122,7 +122,7 @@ func TestBreakAfterAChangeOfIdentity(t *testing.T) {
 	t.Parallel() // it mostly waits
 	native := connect(t)
 	open := func(user string) *engine {
-		return mustOpen(t, &Options{Servers: []string{shared.Addr}, Base: "/changed", Auth: []Identity{{"digest", user + ":secret"}}})
+		return mustOpen(t, &Options{servers: []string{shared.Addr}, Base: "/changed", Auth: []Identity{{"digest", user + ":secret"}}})
 	}
 	breakAll(t, "a", open("before"))
 	if err := native.AddAuth("digest", []byte("before:secret")); err != nil {

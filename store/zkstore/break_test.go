@@ -72,7 +72,7 @@ func refusesRenewal(t *testing.T, what string, err error) {
 // attempt bring it back, also after the servers have removed the lock's node.
 func TestBrokenLeaseIsNotRenewedInAnyWay(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	native := connect(t)
 	for _, l := range eachKind("renewed in no way", 30*time.Second) {
 		l.Attempt = "first"
@@ -127,8 +127,8 @@ func TestBrokenLeaseIsNotRenewedInAnyWay(t *testing.T) {
 // do not outlive the break: none that is sent later succeeds, and the lease is broken.
 func TestBreakDuringRenewals(t *testing.T) {
 	t.Parallel() // it mostly waits
-	stores := []*engine{mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})}
-	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	stores := []*engine{mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})}
+	other := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	for round := range 4 {
 		through := stores[:1+round/2]
 		for _, l := range eachKind(fmt.Sprintf("renewed meanwhile %d ", round), 30*time.Second) {
@@ -183,7 +183,7 @@ func TestBreakDuringRenewals(t *testing.T) {
 // up, lasts for its TTL after the break and no longer.
 func TestBreakThatTheHolderIgnores(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	native := connect(t)
 	for _, l := range eachKind("ignored", time.Second) {
 		s.makeDirFor(t, l.Name)
@@ -208,7 +208,7 @@ func TestBreakThatTheHolderIgnores(t *testing.T) {
 // renewed for its TTL, also if it tries to renew it again and again.
 func TestBrokenLeaseIsGivenUp(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	l := request("given up when broken", 10*time.Second)
 	mustAcquire(t, s, l)
 	breaks(t, other, breakOf(t, other, l))
@@ -229,7 +229,7 @@ func TestBrokenLeaseIsGivenUp(t *testing.T) {
 // takes nothing from the next holder.
 func TestBreakDuringRelease(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	for i := range 20 {
 		l := request("released meanwhile", 36*time.Second)
 		mustAcquire(t, s, l)
@@ -260,7 +260,7 @@ func TestBreakDuringRelease(t *testing.T) {
 // also if it read the queue before.
 func TestBreakBeforeTheWaiterNotices(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	for i, look := range []func(w *waiting, q lineup) error{
 		func(w *waiting, _ lineup) error { _, _, err := w.look(t.Context()); return err },
 		func(w *waiting, q lineup) error { _, err := w.granted(t.Context(), q, 0); return err }, // it has waited for long
@@ -295,7 +295,7 @@ func TestBreakBeforeTheWaiterNotices(t *testing.T) {
 // break after that would come too late to shorten it.
 func TestValidityOfAWaiterCountsFromItsLook(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	l := request("counts from the look", 36*time.Second)
 	start := s.clock.Now()
 	p, err := s.places.enqueue(t.Context(), l)
@@ -322,7 +322,7 @@ func TestValidityOfAWaiterCountsFromItsLook(t *testing.T) {
 // has lost the first one.
 func TestLaterLeaseOfTheOwnerIsAnother(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	for _, l := range eachKind("later", 30*time.Second) {
 		l.Attempt = "first"
 		first := mustAcquire(t, s, l)
@@ -354,7 +354,7 @@ func TestLaterLeaseOfTheOwnerIsAnother(t *testing.T) {
 // that was broken until it is over.
 func TestBreakBesideOtherClients(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	const name = "broken beside others"
 	lock := zk.NewLock(connect(t), DefaultBase+"/"+name, zk.WorldACL(zk.PermAll))
 	if err := lock.Lock(); err != nil {
@@ -415,8 +415,8 @@ func TestBreakBesideOtherClients(t *testing.T) {
 func TestBreakIsTold(t *testing.T) {
 	t.Parallel() // it mostly waits
 	p := faultproxy.New(t, shared.Addr)
-	s := mustOpen(t, &Options{Servers: []string{p.Addr()}, Base: "/told"})
-	other := mustOpen(t, &Options{Servers: []string{shared.Addr}, Base: "/told"})
+	s := mustOpen(t, &Options{servers: []string{p.Addr()}, Base: "/told"})
+	other := mustOpen(t, &Options{servers: []string{shared.Addr}, Base: "/told"})
 	told := make(chan string, 100)
 	stop := s.NotifyBroken(func(owner string) { told <- owner })
 	for i, ttl := range []time.Duration{30 * time.Second, 30 * time.Second, 36 * time.Second} { // two of one session
@@ -443,7 +443,7 @@ func TestBreakIsTold(t *testing.T) {
 // Each break removes notes that are too old, and leaves the others.
 func TestOldNotesAreRemoved(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}, Base: "/tidied"})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}, Base: "/tidied"})
 	broken := func(name string, keep time.Duration) {
 		t.Helper()
 		l := request(name, 30*time.Second)

@@ -12,7 +12,7 @@ import (
 func TestZooKeeperConforms(t *testing.T) {
 	t.Parallel() // it mostly waits
 	open := func(t *testing.T) *store.Store {
-		return store.New(mustOpen(t, &Options{Servers: []string{shared.Addr}}))
+		return store.New(mustOpen(t, &Options{servers: []string{shared.Addr}}))
 	}
 	storetest.Run(t, open, storetest.Options{Second: open})
 }
@@ -35,8 +35,8 @@ func TestFaults(t *testing.T) {
 	t.Parallel() // it mostly waits
 	storetest.RunFaults(t, func(t *testing.T) (*store.Store, storetest.Link) {
 		p := faultproxy.New(t, shared.Addr)
-		return store.New(mustOpen(t, &Options{Servers: []string{p.Addr()}})), p
+		return store.New(mustOpen(t, &Options{servers: []string{p.Addr()}})), p
 	}, storetest.Options{Second: func(t *testing.T) *store.Store {
-		return store.New(mustOpen(t, &Options{Servers: []string{shared.Addr}}))
+		return store.New(mustOpen(t, &Options{servers: []string{shared.Addr}}))
 	}})
 }

@@ -66,7 +66,7 @@ func TestTurnsWithCuratorItself(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for range each {
-		s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+		s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 		wg.Go(func() { takeTurns(t, s, name, turns, func() { room.enter(t, &ours) }) })
 	}
 	wg.Wait()
@@ -82,7 +82,7 @@ func TestTurnsWithCuratorItself(t *testing.T) {
 func TestLockOfCurator(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const name = "of Curator"
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	l := request(name, 20*time.Second)
 	first := mustAcquire(t, s, l)
 	held, stays := make(chan struct{}), make(chan struct{})

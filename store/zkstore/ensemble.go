@@ -31,7 +31,7 @@ type ensemble struct {
 }
 
 func newEnsemble(o Options) *ensemble {
-	return &ensemble{o: o, acl: o.acl(), node: "zookeeper " + strings.Join(o.Servers, ","), clock: clock.System()}
+	return &ensemble{o: o, acl: o.acl(), node: "zookeeper " + strings.Join(o.servers, ","), clock: clock.System()}
 }
 
 // openAgain is how long open waits before it asks the servers again.

@@ -50,7 +50,7 @@ func TestZooKeeperEnsemble(t *testing.T) {
 		if i == 0 {
 			servers = e.Addrs()[:1]
 		}
-		s := mustOpen(t, &Options{Servers: servers})
+		s := mustOpen(t, &Options{servers: servers})
 		stores = append(stores, s)
 		wg.Go(func() { c.Contend(ctx, t, s) })
 		for _, k := range kinds {
@@ -145,7 +145,7 @@ func tokensThroughEachMember(t *testing.T, e *zktest.Ensemble) {
 	t.Helper()
 	var members []*engine
 	for _, addr := range e.Addrs() {
-		s := mustOpen(t, &Options{Servers: []string{addr}})
+		s := mustOpen(t, &Options{servers: []string{addr}})
 		defer s.Close()
 		members = append(members, s)
 	}
@@ -186,7 +186,7 @@ func breaksThroughOtherMembers(t *testing.T, e *zktest.Ensemble) {
 	t.Helper()
 	var members []*engine
 	for _, addr := range e.Addrs() {
-		s := mustOpen(t, &Options{Servers: []string{addr}})
+		s := mustOpen(t, &Options{servers: []string{addr}})
 		defer s.Close()
 		members = append(members, s)
 	}
@@ -211,8 +211,8 @@ func heldThroughACut(t *testing.T, e *zktest.Ensemble, member func() (int, error
 		t.Fatal(err)
 	}
 	addrs := e.Addrs()
-	behind := mustOpen(t, &Options{Servers: addrs[cut : cut+1]})
-	other := mustOpen(t, &Options{Servers: append(addrs[:cut:cut], addrs[cut+1:]...)})
+	behind := mustOpen(t, &Options{servers: addrs[cut : cut+1]})
+	other := mustOpen(t, &Options{servers: append(addrs[:cut:cut], addrs[cut+1:]...)})
 	defer other.Close()
 	defer behind.Close()
 	const ttl = 2 * time.Second

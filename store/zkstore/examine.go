@@ -25,7 +25,7 @@ type Examination struct {
 	Node string
 	// Unusable is why no lock could be acquired, or nil.
 	Unusable error
-	// Servers are the servers that the options name.
+	// Servers are the servers that the URL names.
 	Servers []ServerFacts
 	// Known reports that what follows is known.
 	Known bool
@@ -68,21 +68,21 @@ func TooOld(version string) bool {
 	return slices.Compare(is[:], least[:]) < 0
 }
 
-// Examine finds out what endangers locks in an ensemble. It tries a lock of its own. It
+// Examine finds out what endangers locks in the ensemble that a URL and options name, as for Open. It tries a lock of its own. It
 // blocks until all servers have answered, ctx ends or Options.Timeout has passed for each
 // step.
-func Examine(ctx context.Context, o *Options) (Examination, error) {
-	checked, err := o.checked()
+func Examine(ctx context.Context, url string, o *Options) (Examination, error) {
+	checked, err := parseURL(url, o)
 	if err != nil {
 		return Examination{}, err
 	}
-	e := Examination{Node: "zookeeper", Servers: make([]ServerFacts, len(checked.Servers))}
+	e := Examination{Node: "zookeeper", Servers: make([]ServerFacts, len(checked.servers))}
 	var wg sync.WaitGroup
-	for i, addr := range checked.Servers {
+	for i, addr := range checked.servers {
 		wg.Go(func() { e.Servers[i] = factsOf(ctx, addr, checked.Timeout) })
 	}
 	wg.Wait()
-	s, err := openEngine(ctx, o)
+	s, err := openEngine(ctx, &checked)
 	if err != nil {
 		e.Unusable = err
 		return e, nil

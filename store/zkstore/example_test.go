@@ -12,9 +12,8 @@ import (
 // The program has an identity of its own in the ensemble.
 func ExampleOpen() {
 	ctx := context.Background()
-	st, err := zkstore.Open(ctx, &zkstore.Options{
-		Servers: []string{"zk1.example.com", "zk2.example.com", "zk3.example.com"},
-		Auth:    []zkstore.Identity{{Scheme: "digest", ID: "billing:secret"}},
+	st, err := zkstore.Open(ctx, "zookeeper://zk1.example.com,zk2.example.com,zk3.example.com", &zkstore.Options{
+		Auth: []zkstore.Identity{{Scheme: "digest", ID: "billing:secret"}},
 	})
 	if err != nil {
 		log.Fatal(err)

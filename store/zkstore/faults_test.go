@@ -41,7 +41,7 @@ func mustRelease(t testing.TB, s *engine, l store.Lease) {
 func proxied(t *testing.T) (*engine, *faultproxy.Proxy) {
 	t.Helper()
 	p := faultproxy.New(t, shared.Addr)
-	return mustOpen(t, &Options{Servers: []string{p.Addr()}, Timeout: patience}), p
+	return mustOpen(t, &Options{servers: []string{p.Addr()}, Timeout: patience}), p
 }
 
 // A holder that is cut off learns that its lease is gone as soon as it is back, and not
@@ -49,7 +49,7 @@ func proxied(t *testing.T) (*engine, *faultproxy.Proxy) {
 func TestSessionLostInAPause(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s, p := proxied(t)
-	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	other := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	l := request("paused", other.limits.Tick)
 	g := mustAcquire(t, s, l)
 	p.Blackhole()
@@ -83,7 +83,7 @@ func TestSessionLostInAPause(t *testing.T) {
 func TestWaiterOutlivesItsSession(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s, p := proxied(t)
-	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	other := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	holder := request("outlives", 20*time.Second)
 	mustAcquire(t, other, holder)
 	w := store.WaitRequest{Lease: request(holder.Name, s.limits.Tick)}
@@ -128,7 +128,7 @@ func TestWaiterOutlivesItsSession(t *testing.T) {
 func TestRights(t *testing.T) {
 	t.Parallel() // it mostly waits
 	open := func(auth ...Identity) (*engine, error) {
-		return openEngine(t.Context(), &Options{Servers: []string{shared.Addr}, Base: "/guarded/locks", Auth: auth,
+		return openEngine(t.Context(), &Options{servers: []string{shared.Addr}, Base: "/guarded/locks", Auth: auth,
 			Readers: []Identity{{"digest", zk.DigestACL(0, "reader", "r")[0].ID}}})
 	}
 	mine, err := open(Identity{"digest", "locks:secret"})
@@ -193,22 +193,22 @@ func TestOpenFails(t *testing.T) {
 	t.Parallel() // it mostly waits
 	p := faultproxy.New(t, shared.Addr)
 	p.Blackhole()
-	_, err := openEngine(t.Context(), &Options{Servers: []string{p.Addr()}, Timeout: 100 * time.Millisecond})
+	_, err := openEngine(t.Context(), &Options{servers: []string{p.Addr()}, Timeout: 100 * time.Millisecond})
 	var q *store.QuorumError
 	if !errors.As(err, &q) || q.Nodes[0].Outcome != store.TimedOut {
 		t.Errorf("no answer: %v, want a *QuorumError with %v", err, store.TimedOut)
 	}
 	p.RefuseNew()
-	if _, err := openEngine(t.Context(), &Options{Servers: []string{p.Addr()}, Timeout: 300 * time.Millisecond}); !errors.As(err, &q) || !strings.Contains(err.Error(), p.Addr()+": ") {
+	if _, err := openEngine(t.Context(), &Options{servers: []string{p.Addr()}, Timeout: 300 * time.Millisecond}); !errors.As(err, &q) || !strings.Contains(err.Error(), p.Addr()+": ") {
 		t.Errorf("no connection: %v, want a *QuorumError that says why %s did not answer", err, p.Addr())
 	}
-	if _, err := openEngine(t.Context(), &Options{Servers: []string{shared.Addr}, MaxTTL: time.Hour}); !errors.Is(err, store.ErrUnsupported) {
+	if _, err := openEngine(t.Context(), &Options{servers: []string{shared.Addr}, MaxTTL: time.Hour}); !errors.Is(err, store.ErrUnsupported) {
 		t.Errorf("a longer TTL than the server allows: %v, want %v", err, store.ErrUnsupported)
 	}
 	if _, err := openEngine(t.Context(), nil); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("no server: %v, want %v", err, store.ErrInvalid)
 	}
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "x", Owner: "y", TTL: 5 * time.Second, Require: store.Consensus}}); !errors.Is(err, store.ErrUnsupported) || s.Caps().Class != store.CrashSafe {
 		t.Errorf("one server gives %v, want %v; consensus required: %v, want %v", s.Caps().Class, store.CrashSafe, err, store.ErrUnsupported)
 	}
@@ -219,7 +219,7 @@ func TestLostAnswerToAnIdentity(t *testing.T) {
 	t.Parallel() // it mostly waits
 	p := faultproxy.New(t, shared.Addr)
 	p.CutReplyTo("lost:identity", 0)
-	s := mustOpen(t, &Options{Servers: []string{p.Addr()}, Base: "/lost/identity", Auth: []Identity{{Scheme: "digest", ID: "lost:identity"}}, Timeout: patience})
+	s := mustOpen(t, &Options{servers: []string{p.Addr()}, Base: "/lost/identity", Auth: []Identity{{Scheme: "digest", ID: "lost:identity"}}, Timeout: patience})
 	if n := p.Stats().Cut; n != 1 {
 		t.Fatalf("%d answers were lost, want 1", n)
 	}

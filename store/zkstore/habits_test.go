@@ -23,7 +23,7 @@ import (
 // empty ones. Tokens rise all the same.
 func TestTokensRiseWhenNumbersBeginAgain(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	native := connect(t)
 	const name = "numbers"
 	var last store.Grant
@@ -47,7 +47,7 @@ func TestTokensRiseWhenNumbersBeginAgain(t *testing.T) {
 // renewal, a waiter's Wait ends, and the lock is free.
 func TestPlacesAreDeleted(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	native := connect(t)
 	const name = "deleted"
 	l := request(name, 10*time.Second)
@@ -90,8 +90,8 @@ func TestPlacesAreDeleted(t *testing.T) {
 // are: the session goes on. go-zookeeper ends the session when it is closed.
 func TestLeasesOutliveTheStore(t *testing.T) {
 	t.Parallel() // it mostly waits
-	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
-	s, err := openEngine(t.Context(), &Options{Servers: []string{shared.Addr}})
+	other := mustOpen(t, &Options{servers: []string{shared.Addr}})
+	s, err := openEngine(t.Context(), &Options{servers: []string{shared.Addr}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestLeasesOutliveTheStore(t *testing.T) {
 func TestWaiterGivesUpWithoutNetwork(t *testing.T) {
 	t.Parallel() // it mostly waits
 	p := faultproxy.New(t, shared.Addr)
-	s := mustOpen(t, &Options{Servers: []string{p.Addr()}})
+	s := mustOpen(t, &Options{servers: []string{p.Addr()}})
 	native := connect(t)
 	l := request("gives up waiting", 20*time.Second)
 	mustAcquire(t, s, l)
@@ -148,8 +148,8 @@ func TestWaiterGivesUpWithoutNetwork(t *testing.T) {
 func TestOneSessionExcludesItself(t *testing.T) {
 	t.Parallel() // it mostly waits
 	auth := []Identity{{"digest", "same:same"}}
-	a := mustOpen(t, &Options{Servers: []string{shared.Addr}, Base: "/same", Auth: auth})
-	b := mustOpen(t, &Options{Servers: []string{shared.Addr}, Base: "/same", Auth: auth})
+	a := mustOpen(t, &Options{servers: []string{shared.Addr}, Base: "/same", Auth: auth})
+	b := mustOpen(t, &Options{servers: []string{shared.Addr}, Base: "/same", Auth: auth})
 	l := request("itself", 10*time.Second)
 	mustAcquire(t, a, l)
 	for _, s := range []*engine{a, b} {
@@ -167,7 +167,7 @@ func hasLine(text, line string) bool {
 // A release wakes one waiter, whatever the number of them.
 func TestReleaseWakesOneWaiter(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	native := connect(t)
 	const name, waiters = "herd", 8
 	l := request(name, 20*time.Second)

@@ -42,7 +42,7 @@ func mustChange(t *testing.T, what string, over <-chan struct{}) {
 // The end of the lease before hands the lock over to the next waiter, which lists nothing.
 func TestHandOver(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	held, l := request("handed over", 20*time.Second), request("handed over", 20*time.Second)
 	first := mustAcquire(t, s, held)
 	w := next(t, s, l)
@@ -64,7 +64,7 @@ func TestHandOver(t *testing.T) {
 // its new place.
 func TestMoveBeforeTheNextWaiter(t *testing.T) {
 	t.Parallel() // it mostly waits
-	a, b := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	a, b := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	held := request("moves before the next", 5*time.Second)
 	mustAcquire(t, a, held)
 	w := next(t, b, request(held.Name, 20*time.Second))
@@ -94,7 +94,7 @@ func TestMoveBeforeTheNextWaiter(t *testing.T) {
 // The end of a connection hands nothing over: what it would have announced is not known.
 func TestConnectionOfTheNextWaiterBreaks(t *testing.T) {
 	t.Parallel() // it mostly waits
-	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	other := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	s, proxy := proxied(t)
 	held := request("next is cut off", 20*time.Second)
 	mustAcquire(t, other, held)
@@ -124,7 +124,7 @@ func TestConnectionOfTheNextWaiterBreaks(t *testing.T) {
 // before its turn.
 func TestNextWaiterIsRemoved(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	held, l := request("next is removed", 20*time.Second), request("next is removed", 20*time.Second)
 	mustAcquire(t, other, held)
 	w := next(t, s, l)
@@ -149,7 +149,7 @@ func TestNextWaiterIsRemoved(t *testing.T) {
 // removes it again if nobody waits: the lock is free then.
 func TestRejoinThatNobodyWaitsFor(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	for _, waits := range []bool{false, true} {
 		held, l := request("nobody waits", 20*time.Second), request("nobody waits", 20*time.Second)
 		mustAcquire(t, other, held)
@@ -226,7 +226,7 @@ func TestQueueThatIsKnownInPart(t *testing.T) {
 // anybody waits there. The end of the lease before then hands the lock over.
 func TestRejoinWatchesBeforeTheWait(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	r := newRejoiner(t, s, other, "watches before the wait")
 	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); err != nil || !queued {
 		t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
@@ -258,7 +258,7 @@ func TestRejoinWatchesBeforeTheWait(t *testing.T) {
 // the lock is free. If another client's place is first by then, it shows that as well.
 func TestHolderLeavesBeforeTheWatches(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	for _, free := range []bool{true, false} {
 		held, between, l := request("left before", 20*time.Second), request("left before", 20*time.Second), request("left before", 20*time.Second)
 		mustAcquire(t, other, held)
@@ -309,7 +309,7 @@ func TestHolderLeavesBeforeTheWatches(t *testing.T) {
 // gone. That list shows no break that comes after it, so the waiter does not count on more.
 func TestListFollowsTheChange(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	held, between, l := request("followed", 20*time.Second), request("followed", 20*time.Second), request("followed", 20*time.Second)
 	mustAcquire(t, other, held)
 	before := next(t, other, between)
@@ -356,7 +356,7 @@ func TestListFollowsTheChange(t *testing.T) {
 // Watches that were set early count only for the place that is waited for by then.
 func TestEarlyWatchOfAnotherPlace(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	held, l := request("another place", 20*time.Second), request("another place", 20*time.Second)
 	mustAcquire(t, other, held)
 	p, err := s.places.enqueue(t.Context(), l)

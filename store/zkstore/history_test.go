@@ -150,7 +150,7 @@ func TestKindsUnderContention(t *testing.T) {
 	var all []*history
 	var stores []*engine
 	for range 4 {
-		stores = append(stores, mustOpen(t, &Options{Servers: []string{shared.Addr}}))
+		stores = append(stores, mustOpen(t, &Options{servers: []string{shared.Addr}}))
 	}
 	for _, kind := range []store.Kind{store.ReadWrite, store.Semaphore(4), {Limit: 3, Shared: true}} {
 		h := &history{kind: kind}

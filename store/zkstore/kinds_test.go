@@ -119,7 +119,7 @@ func TestSlotsBehindOthers(t *testing.T) {
 // with the slots that they will take. Readers are shown with the token that they will share.
 func TestHoldersThatHaveNotAgreedAreShown(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	native := connect(t)
 	for name, kind := range map[string]store.Kind{"slots-to-take": store.Semaphore(3), "token-to-share": store.ReadWrite} {
 		first := request(name, 10*time.Second)

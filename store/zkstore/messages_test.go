@@ -32,7 +32,7 @@ func TestRequestsOfATurn(t *testing.T) {
 	for clients, most := range map[int]float64{2: 5.25, 16: 3.75} {
 		stores := make([]*engine, clients)
 		for i := range stores {
-			stores[i] = mustOpen(t, &Options{Servers: []string{server.Addr}})
+			stores[i] = mustOpen(t, &Options{servers: []string{server.Addr}})
 			stores[i].busy.guessFor = ttl
 			l := request(fmt.Sprintf("own %d of %d", i, clients), ttl) // begins the session
 			mustAcquire(t, stores[i], l)

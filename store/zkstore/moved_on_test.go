@@ -13,7 +13,7 @@ import (
 // the next turn with the release.
 func TestQueueThatMovedOnIsReported(t *testing.T) {
 	t.Parallel()
-	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	held, next := request("moved on", 20*time.Second), request("moved on", 20*time.Second)
 	mustAcquire(t, other, held)
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(held.Name, held.TTL)}); err == nil {

@@ -89,7 +89,7 @@ func TestNameOfAMovedPlace(t *testing.T) {
 // A place whose zxid leaves no room for tokens is refused and removed.
 func TestEpochsAreBounded(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	for _, zxid := range []int64{0, -1, maxEpoch << 32} {
 		p, err := s.places.enqueue(t.Context(), request("late epoch", 20*time.Second))
 		if err != nil {

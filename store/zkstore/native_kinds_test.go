@@ -83,10 +83,10 @@ func TestTurnsWithCurator(t *testing.T) {
 			t.Errorf("%d writers and %d readers at once", inside[true], inside[false])
 		}
 	}
-	mustOpen(t, &Options{Servers: []string{shared.Addr}}).makeDirFor(t, name)
+	mustOpen(t, &Options{servers: []string{shared.Addr}}).makeDirFor(t, name)
 	var wg sync.WaitGroup
 	for i := range each {
-		s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+		s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 		conn := connect(t)
 		wg.Go(func() {
 			for range turns {
@@ -141,7 +141,7 @@ func (s *engine) makeDirFor(t *testing.T, name string) {
 // semaphore as if it were a mutex.
 func TestKindsOfOtherClients(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	refused := func(l store.Lease, inUse store.Kind) {
 		t.Helper()
 		var kind *store.KindError

@@ -83,7 +83,7 @@ func TestTurnsWithGoZooKeeper(t *testing.T) {
 	var ours, theirs atomic.Int64
 	var wg sync.WaitGroup
 	for range each {
-		s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+		s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 		wg.Go(func() { takeTurns(t, s, name, turns, func() { room.enter(t, &ours) }) })
 		lock := zk.NewLock(connect(t), DefaultBase+"/"+name, zk.WorldACL(zk.PermAll))
 		wg.Go(func() {
@@ -108,7 +108,7 @@ func TestTurnsWithGoZooKeeper(t *testing.T) {
 // Inspect shows another client's holder as foreign, and this store waits for it.
 func TestLockOfAnotherClient(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	const name = "of another client"
 	lock := zk.NewLock(connect(t), DefaultBase+"/"+name, zk.WorldACL(zk.PermAll))
 	if err := lock.LockWithData([]byte("192.0.2.1")); err != nil {
@@ -134,7 +134,7 @@ func TestLockOfAnotherClient(t *testing.T) {
 // waiting.
 func TestMoveUnderWaiters(t *testing.T) {
 	t.Parallel() // it mostly waits
-	a, b := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	a, b := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	const name = "moves"
 	l := request(name, 5*time.Second)
 	g := mustAcquire(t, a, l)

@@ -41,7 +41,7 @@ func TestNumbersRunOut(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := mustOpen(t, &Options{Servers: []string{server.Addr}})
+	s := mustOpen(t, &Options{servers: []string{server.Addr}})
 	first := request(name, 10*time.Second)
 	mustAcquire(t, s, first)
 	mustRelease(t, s, first)
@@ -67,7 +67,7 @@ func TestNumbersRunOut(t *testing.T) {
 	}
 
 	native(func(c *zk.Conn) error { return c.Delete(counted, -1) })
-	s = mustOpen(t, &Options{Servers: []string{server.Addr}})
+	s = mustOpen(t, &Options{servers: []string{server.Addr}})
 	last, held := request(name, 10*time.Second), request(name, 10*time.Second)
 	mustAcquire(t, s, last)
 	w := next(t, s, held)

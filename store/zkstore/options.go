@@ -22,11 +22,9 @@ const (
 	defaultPort    = "2181"
 )
 
-// Options configure a Store.
+// Options configure a Store. The zero value and nil are good defaults. What is set both here
+// and in the URL must have the same value in both.
 type Options struct {
-	// Servers are the addresses of the servers, "host" or "host:port": all members of one
-	// ensemble, or some of them. Each Store connects to them in an order of its own.
-	Servers []string
 	// Base is the node below which locks are kept. Empty means DefaultBase. It is created
 	// if it is missing and the identity may do so.
 	Base string
@@ -49,6 +47,7 @@ type Options struct {
 	// Logger logs clean-up that failed. Nil means no logging.
 	Logger *slog.Logger
 
+	servers []string                         // from the URL
 	shuffle func(n int, swap func(i, j int)) // in tests, another order of the servers
 }
 
@@ -58,15 +57,15 @@ type Identity struct{ Scheme, ID string }
 // checked returns o with its defaults.
 func (o *Options) checked() (Options, error) {
 	c := *cmp.Or(o, &Options{})
-	c.Servers = slices.Clone(c.Servers)
-	for i, a := range c.Servers {
+	c.servers = slices.Clone(c.servers)
+	for i, a := range c.servers {
 		addr, err := address(a)
 		if err != nil {
 			return c, err
 		}
-		c.Servers[i] = addr
+		c.servers[i] = addr
 	}
-	if len(c.Servers) == 0 {
+	if len(c.servers) == 0 {
 		return c, fmt.Errorf("%w: no ZooKeeper server is named", store.ErrInvalid)
 	}
 	c.Base = cmp.Or(c.Base, DefaultBase)
@@ -89,7 +88,7 @@ func (o *Options) checked() (Options, error) {
 // shuffled returns the servers in the order in which a store connects to them. All stores
 // in one order would have the first server serve them all.
 func (o *Options) shuffled() []string {
-	servers := slices.Clone(o.Servers)
+	servers := slices.Clone(o.servers)
 	shuffle := o.shuffle
 	if shuffle == nil {
 		shuffle = rand.Shuffle

@@ -22,7 +22,7 @@ func TestOpenPassesASilentServer(t *testing.T) {
 	t.Parallel() // it mostly waits
 	p := faultproxy.New(t, shared.Addr)
 	p.Blackhole()
-	s := mustOpen(t, &Options{Servers: []string{p.Addr(), shared.Addr}, shuffle: func(int, func(i, j int)) {}})
+	s := mustOpen(t, &Options{servers: []string{p.Addr(), shared.Addr}, shuffle: func(int, func(i, j int)) {}})
 	l := request("beside a silent server", 5*time.Second)
 	mustAcquire(t, s, l)
 	mustRelease(t, s, l)
@@ -81,7 +81,7 @@ func TestOpenWaitsForAnElection(t *testing.T) {
 				p.Blackhole()
 				servers = append(servers, p.Addr())
 			}
-			s := mustOpen(t, &Options{Servers: servers, Timeout: patience})
+			s := mustOpen(t, &Options{servers: servers, Timeout: patience})
 			lease := request("after an election "+name, 5*time.Second)
 			mustAcquire(t, s, lease)
 			mustRelease(t, s, lease)

@@ -39,7 +39,7 @@ func roamUntilKilled(server string) error {
 	var mu sync.Mutex
 	out := json.NewEncoder(os.Stdout)
 	errs := make(chan error)
-	s, err := openEngine(ctx, &Options{Servers: []string{server}, Timeout: patience})
+	s, err := openEngine(ctx, &Options{servers: []string{server}, Timeout: patience})
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func TestKindsOfProcessesThatAreKilled(t *testing.T) {
 		p.Kill()
 	}
 	readers.Wait()
-	s := mustOpen(t, &Options{Servers: []string{server.Addr}})
+	s := mustOpen(t, &Options{servers: []string{server.Addr}})
 	for _, h := range all { // killed processes leave nothing behind
 		l := request("killed at any time "+h.kind.String(), roamTTL)
 		l.Kind, l.Weight = h.kind, h.kind.Limit

@@ -49,8 +49,8 @@ func newRejoiner(t *testing.T, s, other *engine, name string) *rejoiner {
 // the queue: that place would get the lock at once.
 func TestRejoinBehindAWaiterThatHasLeft(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
-	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
+	other := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	r := newRejoiner(t, s, other, "left")
 	h := s.places.leases.get(leaseKey{r.held.Name, r.held.Owner})
 	p := *h.place.Load()
@@ -76,8 +76,8 @@ func TestRejoinBehindAWaiterThatHasLeft(t *testing.T) {
 // process lives.
 func TestUnclaimedPlaceEnds(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
-	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
+	other := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	r := newRejoiner(t, s, other, "unclaimed")
 	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); err != nil || !queued {
 		t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
@@ -101,8 +101,8 @@ func TestUnclaimedPlaceEnds(t *testing.T) {
 // not granted if it is gone by then.
 func TestUnclaimedPlaceIsDeleted(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
-	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
+	other := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	r := newRejoiner(t, s, other, "unclaimed and deleted")
 	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); err != nil || !queued {
 		t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
@@ -131,8 +131,8 @@ func TestUnclaimedPlaceIsDeleted(t *testing.T) {
 // told of the end of the place before it.
 func TestRejoinKnowsTheQueue(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
-	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
+	other := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	r := newRejoiner(t, s, other, "known")
 	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); err != nil || !queued {
 		t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
@@ -158,8 +158,8 @@ func TestRejoinKnowsTheQueue(t *testing.T) {
 // it knows, so that the lock is not its own when the only other place that it knows is gone.
 func TestRejoinKnowsTheQueueInPart(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
-	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
+	other := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	held := request("known in part", 20*time.Second)
 	mustAcquire(t, s, held)
 	second, third := request(held.Name, held.TTL), request(held.Name, held.TTL)
@@ -240,8 +240,8 @@ func (c *endsAfterTheWait) Err() error {
 func TestRejoinGivenUpWhenItsAnswerIsLost(t *testing.T) {
 	t.Parallel() // it mostly waits
 	p := faultproxy.New(t, shared.Addr)
-	s := mustOpen(t, &Options{Servers: []string{p.Addr()}, Timeout: patience})
-	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{p.Addr()}, Timeout: patience})
+	other := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	for range 5 {
 		r := newRejoiner(t, s, other, "lost and given up")
 		held := s.places.leases.get(leaseKey{r.held.Name, r.held.Owner}).place.Load()
@@ -265,7 +265,7 @@ func TestRejoinGivenUpWhenItsAnswerIsLost(t *testing.T) {
 // If the servers refuse the next place, the lease is released without one.
 func TestRejoinThatIsRefusedAPlace(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s, other := mustOpen(t, &Options{Servers: []string{shared.Addr}}), mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	r := newRejoiner(t, s, other, "refused a place")
 	dir := DefaultBase + "/" + r.held.Name
 	if _, err := connect(t).SetACL(dir, zk.WorldACL(zk.PermAll&^zk.PermCreate), -1); err != nil {
@@ -282,7 +282,7 @@ func TestRejoinThatIsRefusedAPlace(t *testing.T) {
 // whether either of them writes to what the other reads.
 func TestLeaseExpiresDuringARejoin(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	l := request("expires during a rejoin", 20*time.Second)
 	mustAcquire(t, s, l)
 	h := s.places.leases.get(leaseKey{l.Name, l.Owner})

@@ -14,14 +14,14 @@ func TestClientsBeginWithDifferentServers(t *testing.T) {
 	servers := []string{"a:1", "b:1", "c:1"}
 	first := map[string]bool{}
 	for range 300 { // so that each server comes first at least once
-		o, err := (&Options{Servers: servers}).checked()
+		o, err := (&Options{servers: servers}).checked()
 		if err != nil {
 			t.Fatal(err)
 		}
 		shuffled := o.shuffled()
 		first[shuffled[0]] = true
-		if slices.Sort(shuffled); !slices.Equal(shuffled, o.Servers) {
-			t.Fatalf("the servers are %q, want %q in any order", shuffled, o.Servers)
+		if slices.Sort(shuffled); !slices.Equal(shuffled, o.servers) {
+			t.Fatalf("the servers are %q, want %q in any order", shuffled, o.servers)
 		}
 	}
 	if len(first) != len(servers) {
@@ -41,7 +41,7 @@ func TestClientBeginsWithItsFirstServer(t *testing.T) {
 			proxies, servers = append(proxies, p), append(servers, p.Addr())
 		}
 		toFront := func(_ int, swap func(i, j int)) { swap(0, want) }
-		s := mustOpen(t, &Options{Servers: servers, shuffle: toFront})
+		s := mustOpen(t, &Options{servers: servers, shuffle: toFront})
 		l := request(fmt.Sprint("first server ", want), 10*time.Second)
 		mustAcquire(t, s, l)
 		mustRelease(t, s, l)

@@ -19,13 +19,27 @@ type engine struct {
 	marks  marks
 }
 
-// Open returns a store on the servers that o names. It blocks until a server has answered
-// and the node of Options.Base is there, ctx ends or Options.Timeout passes.
+// Open returns a store on the ensemble that a URL names:
+//
+//	zookeeper://USER:PASSWORD@HOST:PORT,HOST:PORT/BASE?reader=SCHEME:ID&tick=2s&max_ttl=20s
+//
+// The hosts are all members of one ensemble, or some of them. Each Store connects to them in an
+// order of its own. USER and PASSWORD are an identity of scheme digest, for Options.Auth.
+// Without a port, it is 2181; without BASE it is /leasehold. There may be several readers.
+// A nil o means the defaults. If the URL or the options are wrong, the error matches
+// store.ErrInvalid and contains no password.
+//
+// Open blocks until a server has answered and the node of Options.Base is there, ctx ends or
+// Options.Timeout passes.
 //
 // An error of the store that concerns neither the lock nor the caller's context is a
 // *store.QuorumError with one node, which stands for all servers.
-func Open(ctx context.Context, o *Options) (*store.Store, error) {
-	e, err := openEngine(ctx, o)
+func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
+	c, err := parseURL(url, o)
+	if err != nil {
+		return nil, err
+	}
+	e, err := openEngine(ctx, &c)
 	if err != nil {
 		return nil, err
 	}

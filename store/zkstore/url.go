@@ -7,38 +7,43 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
 const scheme = "zookeeper"
 
-func init() { store.Register(scheme, openURL) }
-
-// openURL implements store.OpenFunc.
-func openURL(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
-	options, err := ParseURL(url)
-	if err != nil {
-		return nil, err
-	}
-	options.Logger = o.Logger
-	return Open(ctx, options)
+func init() {
+	store.Register(scheme, func(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
+		return Open(ctx, url, &Options{Logger: o.Logger})
+	})
 }
 
-// ParseURL returns the options that a URL of the scheme zookeeper names:
-//
-//	zookeeper://USER:PASSWORD@HOST:PORT,HOST:PORT/BASE?reader=SCHEME:ID&tick=2s&max_ttl=20s
-//
-// USER and PASSWORD are an identity of scheme digest. Without a port, it is 2181; without
-// BASE it is /leasehold. There may be several readers. ParseURL connects to nothing. Its
-// errors match store.ErrInvalid and contain no password.
-func ParseURL(raw string) (*Options, error) {
+// Access says who may do what with the nodes of a store. An administrator who makes Base has to
+// see to it; what a store makes has these rights by itself.
+type Access struct {
+	Base string
+	// Auth and Readers are those of Options.
+	Auth, Readers []Identity
+}
+
+// AccessOf returns the access to the store that a URL and options name, as for Open. It connects
+// to nothing. The error matches store.ErrInvalid and contains no password.
+func AccessOf(url string, o *Options) (Access, error) {
+	c, err := parseURL(url, o)
+	return Access{c.Base, c.Auth, c.Readers}, err
+}
+
+// parseURL returns the options with what a URL sets. It connects to nothing. Its errors match
+// store.ErrInvalid and contain no password.
+func parseURL(raw string, given *Options) (o Options, err error) {
 	raw = strings.TrimSpace(raw)
 	if strings.ContainsAny(raw, "\r\n\t ") {
-		return nil, fmt.Errorf("%w: an ensemble of ZooKeeper is one store: give one URL, with all its servers", store.ErrInvalid)
+		return o, fmt.Errorf("%w: an ensemble of ZooKeeper is one store: give one URL, with all its servers", store.ErrInvalid)
 	}
 	rest, ok := strings.CutPrefix(raw, scheme+"://")
 	if !ok {
-		return nil, fmt.Errorf("%w: the URL of an ensemble of ZooKeeper begins with %s://", store.ErrInvalid, scheme)
+		return o, fmt.Errorf("%w: the URL of an ensemble of ZooKeeper begins with %s://", store.ErrInvalid, scheme)
 	}
 	// url.Parse knows no list of hosts with ports.
 	at := strings.IndexAny(rest, "/?#")
@@ -49,23 +54,26 @@ func ParseURL(raw string) (*Options, error) {
 	identity, hosts, identified := cutLast(authority, "@")
 	u, err := url.Parse(scheme + "://h" + rest)
 	if err != nil || u.Fragment != "" {
-		return nil, fmt.Errorf("%w: the URL of an ensemble of ZooKeeper: in a password, write %%40 for @, %%2F for /, %%3F for ?, %%23 for # and %%25 for %%", store.ErrInvalid)
+		return o, fmt.Errorf("%w: the URL of an ensemble of ZooKeeper: in a password, write %%40 for @, %%2F for /, %%3F for ?, %%23 for # and %%25 for %%", store.ErrInvalid)
 	}
-	o := &Options{Servers: strings.Split(hosts, ","), Base: strings.TrimSuffix(u.Path, "/")}
+	says := Options{Base: strings.TrimSuffix(u.Path, "/")}
 	if identified {
 		user, password, ok := strings.Cut(identity, ":")
 		user, err1 := url.PathUnescape(user)
 		password, err2 := url.PathUnescape(password)
 		if !ok || user == "" || err1 != nil || err2 != nil {
-			return nil, fmt.Errorf("%w: the part of the URL before @ is USER:PASSWORD, with %%3A for : in USER", store.ErrInvalid)
+			return o, fmt.Errorf("%w: the part of the URL before @ is USER:PASSWORD, with %%3A for : in USER", store.ErrInvalid)
 		}
-		o.Auth = []Identity{{"digest", user + ":" + password}}
+		says.Auth = []Identity{{"digest", user + ":" + password}}
 	}
-	if err := o.parseQuery(u.Query()); err != nil {
-		return nil, err
+	if err := says.parseQuery(u.Query()); err != nil {
+		return o, err
 	}
-	_, err = o.checked()
-	return o, err
+	if o, err = settings.Join(given, says); err != nil {
+		return o, err
+	}
+	o.servers = strings.Split(hosts, ",")
+	return o.checked()
 }
 
 // cutLast is strings.Cut at the last separator: before it, and after it or all.

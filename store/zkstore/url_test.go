@@ -12,15 +12,17 @@ import (
 
 func TestParseURL(t *testing.T) {
 	for raw, want := range map[string]Options{
-		"zookeeper://a":              {Servers: []string{"a"}},
-		"zookeeper://a:1,b/app/lock": {Servers: []string{"a:1", "b"}, Base: "/app/lock"},
+		"zookeeper://a":              {servers: []string{"a"}},
+		"zookeeper://a:1,b/app/lock": {servers: []string{"a:1", "b"}, Base: "/app/lock"},
 		"zookeeper://u:p%40%3a:x@a,[::1]:2182/?tick=4s&max_ttl=20s&reader=world:anyone&reader=digest:o:h%3D": {
-			Servers: []string{"a", "[::1]:2182"}, Auth: []Identity{{"digest", "u:p@::x"}}, Tick: 4 * time.Second, MaxTTL: 20 * time.Second,
+			servers: []string{"a", "[::1]:2182"}, Auth: []Identity{{"digest", "u:p@::x"}}, Tick: 4 * time.Second, MaxTTL: 20 * time.Second,
 			Readers: []Identity{{"world", "anyone"}, {"digest", "o:h="}},
 		},
 	} {
-		o, err := ParseURL(raw)
-		if err != nil || !reflect.DeepEqual(*o, want) {
+		want, _ := want.checked()
+		o, err := parseURL(raw, nil)
+		o.Logger = want.Logger
+		if err != nil || !reflect.DeepEqual(o, want) {
 			t.Errorf("%s: %+v, %v, want %+v", raw, o, err, want)
 		}
 	}
@@ -29,17 +31,17 @@ func TestParseURL(t *testing.T) {
 		"zookeeper://a/b//c", "zookeeper://a/..", "zookeeper://a/b%20c", "zookeeper://a?tick=secret", "zookeeper://a?max_ttl=-1s", "zookeeper://a?reader=x",
 		"zookeeper://a?base=x", "zookeeper://a#secret", "zookeeper://a zookeeper://b", "http://a",
 	} {
-		if _, err := ParseURL(raw); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "secret%") {
+		if _, err := parseURL(raw, nil); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "secret%") {
 			t.Errorf("%q: %v, want %v and no %q", raw, err, store.ErrInvalid, "secret%")
 		}
 	}
 }
 
 func TestAddresses(t *testing.T) {
-	o, err := (&Options{Servers: []string{"a", "b:1", "[::1]", "::1", "[::1]:3"}}).checked()
+	o, err := (&Options{servers: []string{"a", "b:1", "[::1]", "::1", "[::1]:3"}}).checked()
 	want := []string{"a:2181", "b:1", "[::1]:2181", "[::1]:2181", "[::1]:3"}
-	if err != nil || !reflect.DeepEqual(o.Servers, want) {
-		t.Errorf("%q, %v, want %q", o.Servers, err, want)
+	if err != nil || !reflect.DeepEqual(o.servers, want) {
+		t.Errorf("%q, %v, want %q", o.servers, err, want)
 	}
 }
 

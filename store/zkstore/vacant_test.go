@@ -96,7 +96,7 @@ func vacate(t *testing.T, s *engine, name string, ttl time.Duration, number int3
 // taken if somebody else was there meanwhile, also if the numbers have begun again.
 func TestLockThatWasVacant(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	native := connect(t)
 	const number = 100
 	enqueue := func(name string) *place {
@@ -154,7 +154,7 @@ func TestLockThatWasVacant(t *testing.T) {
 // queue is read, and so is what was noted. If the node was removed, it is made again.
 func TestVacantLockHasChanged(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	native := connect(t)
 	for what, change := range map[string]func(dir string) error{
 		"changed": func(dir string) error {

@@ -16,8 +16,8 @@ import (
 func TestWaiterIsToldOfAnOutage(t *testing.T) {
 	t.Parallel() // it mostly waits
 	p := faultproxy.New(t, shared.Addr)
-	s := mustOpen(t, &Options{Servers: []string{p.Addr()}, Timeout: 15 * time.Second})
-	other := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{p.Addr()}, Timeout: 15 * time.Second})
+	other := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	holder := request("outage", 30*time.Second)
 	mustAcquire(t, other, holder)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
@@ -55,7 +55,7 @@ func TestWaiterIsToldOfAnOutage(t *testing.T) {
 // A waiter that finds the place before its own gone leaves no watch behind.
 func TestNoWatchOfWhatIsGone(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := mustOpen(t, &Options{Servers: []string{shared.Addr}})
+	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	l := request("watched", 10*time.Second)
 	mustAcquire(t, s, l)
 	p := s.places.leases.get(leaseKey{l.Name, l.Owner}).place.Load()

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	neturl "net/url"
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/store/etcdstore"
@@ -15,19 +16,15 @@ func etcdACL(p *program, c *cobra.Command, url, user, prefix string, uses redisa
 	if uses&redisadmin.ToDeclare != 0 {
 		return usage(c, "--for bootstrap: servers of etcd are not declared")
 	}
-	_, o, err := etcdstore.ParseURL(url)
+	rights, err := etcdstore.Use{Names: prefix, Lock: uses&redisadmin.ToLock != 0, Examine: uses&redisadmin.ToExamine != 0}.Rights(url, nil)
 	if err != nil {
 		return err
 	}
-	if !c.Flags().Changed("user") && o.Username != "" {
-		user = o.Username
+	if name := userIn(url); !c.Flags().Changed("user") && name != "" {
+		user = name
 	}
 	if user == "" || strings.Contains(user, ":") {
 		return usage(c, "--user %s: etcd cannot have a user of that name", shown(user))
-	}
-	rights, err := etcdstore.Use{Names: prefix, Lock: uses&redisadmin.ToLock != 0, Examine: uses&redisadmin.ToExamine != 0}.Rights(o)
-	if err != nil {
-		return err
 	}
 	name := shellWord(user)
 	lines := []string{"etcdctl role add " + name}
@@ -45,6 +42,16 @@ func etcdACL(p *program, c *cobra.Command, url, user, prefix string, uses redisa
 	p.voice.note(`run the commands as root of etcd, and enter a password for %s; rights count once "etcdctl auth enable" was given`, shown(user))
 	_, err = fmt.Fprintln(p.stdout, strings.Join(lines, "\n"))
 	return err
+}
+
+// userIn returns the user in a valid URL, which may name several hosts.
+func userIn(url string) string {
+	_, rest, _ := strings.Cut(url, "://")
+	authority, _, _ := strings.Cut(rest, "/")
+	login := authority[:max(strings.LastIndex(authority, "@"), 0)]
+	name, _, _ := strings.Cut(login, ":")
+	name, _ = neturl.PathUnescape(name)
+	return name
 }
 
 // shellWord returns s as one word of a shell.

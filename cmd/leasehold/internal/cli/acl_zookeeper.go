@@ -11,21 +11,17 @@ import (
 
 // zookeeperStoreACL is zookeeperACL for the store at url.
 func zookeeperStoreACL(p *program, c *cobra.Command, url, user string, readers []string) error {
-	o, err := zkstore.ParseURL(url)
+	access, err := zkstore.AccessOf(url, nil)
 	if err != nil {
 		return err
 	}
-	if !c.Flags().Changed("user") && len(o.Auth) > 0 {
-		user, _, _ = strings.Cut(o.Auth[0].ID, ":")
+	if !c.Flags().Changed("user") && len(access.Auth) > 0 {
+		user, _, _ = strings.Cut(access.Auth[0].ID, ":")
 	}
-	for _, r := range o.Readers {
+	for _, r := range access.Readers {
 		readers = append(readers, r.Scheme+":"+r.ID)
 	}
-	base := o.Base
-	if base == "" {
-		base = zkstore.DefaultBase
-	}
-	return zookeeperACL(p, c, base, user, readers)
+	return zookeeperACL(p, c, access.Base, user, readers)
 }
 
 // zookeeperACL prints commands for zkCli.sh that let only one user change locks.
@@ -43,7 +39,7 @@ func zookeeperACL(p *program, c *cobra.Command, base, user string, readers []str
 			return usage(c, "--reader %s: it is SCHEME:ID, such as world:anyone", shown(r))
 		}
 	}
-	if _, err := zkstore.ParseURL(url); err != nil || !strings.HasPrefix(base, "/") || strings.ContainsAny(base, " ?#") {
+	if _, err := zkstore.AccessOf(url, nil); err != nil || !strings.HasPrefix(base, "/") || strings.ContainsAny(base, " ?#") {
 		return usage(c, "--zookeeper %s: it is the path of a node, such as %s", shown(base), zkstore.DefaultBase)
 	}
 	if user == "" || strings.ContainsAny(user, ": \t\n") {

@@ -24,25 +24,39 @@ type examiner func(ctx context.Context, url string, o doctorFlags) ([]doctor.Fin
 
 // examiners examine stores, by the first name of the scheme.
 var examiners = map[string]examiner{
-	"file":           examined(filestore.ParseURL, filestore.Examine, ofAnyTTL(doctor.File)),
+	"file":           examinedAt(filestore.ParseURL, filestore.Examine, ofAnyTTL(doctor.File)),
 	"redis":          examinedRedis(redisadmin.Examine, doctor.Redis),
 	"redis-sentinel": examinedRedis(redisadmin.Examine, doctor.Redis),
 	"redis-cluster":  examinedRedis(redisadmin.ExamineCluster, doctor.RedisCluster),
 	"postgres":       examineDatabase,
 	"mysql":          examineDatabase,
-	"etcd":           examined(etcdstore.ParseURL, etcdstore.Examine, doctor.Etcd),
-	"zookeeper":      examineZooKeeper,
-	"nats":           examined(natsstore.ParseURL, natsstore.Examine, doctor.NATS),
-	"s3":             examined(s3store.ParseURL, s3store.Examine, doctor.S3),
-	"gs":             examined(gcsstore.ParseURL, gcsstore.Examine, doctor.GCS),
-	"azblob":         examined(azblobstore.ParseURL, azblobstore.Examine, doctor.Azure),
-	"kubernetes":     examined(kubernetesstore.ParseURL, kubernetesstore.Examine, doctor.Kubernetes),
+	"etcd":           examined(etcdstore.Examine, doctor.Etcd),
+	"zookeeper":      examined(zkstore.Examine, doctor.ZooKeeper),
+	"nats":           examinedAt(natsstore.ParseURL, natsstore.Examine, doctor.NATS),
+	"s3":             examinedAt(s3store.ParseURL, s3store.Examine, doctor.S3),
+	"gs":             examinedAt(gcsstore.ParseURL, gcsstore.Examine, doctor.GCS),
+	"azblob":         examinedAt(azblobstore.ParseURL, azblobstore.Examine, doctor.Azure),
+	"kubernetes":     examinedAt(kubernetesstore.ParseURL, kubernetesstore.Examine, doctor.Kubernetes),
 	"https":          examineRemote,
 	"memory":         func(context.Context, string, doctorFlags) ([]doctor.Finding, error) { return doctor.Memory(), nil },
 }
 
-// examined returns an examiner of stores whose URLs parse reads.
-func examined[At, Options, Facts any](
+// examined returns an examiner.
+func examined[Options, Facts any](
+	examine func(context.Context, string, *Options) (Facts, error),
+	conclude func(Facts, time.Duration) []doctor.Finding,
+) examiner {
+	return func(ctx context.Context, url string, o doctorFlags) ([]doctor.Finding, error) {
+		facts, err := examine(ctx, url, nil)
+		if err != nil {
+			return nil, err
+		}
+		return conclude(facts, o.ttl), nil
+	}
+}
+
+// examinedAt returns an examiner of stores whose URLs parse reads.
+func examinedAt[At, Options, Facts any](
 	parse func(url string) (At, Options, error),
 	examine func(context.Context, At, Options) (Facts, error),
 	conclude func(Facts, time.Duration) []doctor.Finding,
@@ -89,18 +103,6 @@ func examineDatabase(ctx context.Context, url string, _ doctorFlags) ([]doctor.F
 	}
 	defer db.Close()
 	return doctor.Database(sqlstore.Examine(ctx, db, u.Dialect, &u.Options)), nil
-}
-
-func examineZooKeeper(ctx context.Context, url string, o doctorFlags) ([]doctor.Finding, error) {
-	options, err := zkstore.ParseURL(url)
-	if err != nil {
-		return nil, err
-	}
-	facts, err := zkstore.Examine(ctx, options)
-	if err != nil {
-		return nil, err
-	}
-	return doctor.ZooKeeper(facts, o.ttl), nil
 }
 
 func examineRemote(ctx context.Context, url string, _ doctorFlags) ([]doctor.Finding, error) {

@@ -3,6 +3,7 @@ package stories
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -63,7 +64,7 @@ var errMended = errors.New("it does not have the defect")
 // defective starts an etcd that has the defect.
 func (s *stage) defective() (client *clientv3.Client, url string) {
 	client, url = s.etcd()
-	e, err := etcdstore.Examine(s.ctx, client.Endpoints(), nil)
+	e, err := etcdstore.Examine(s.ctx, "etcd://"+strings.Join(client.Endpoints(), ","), nil)
 	s.check(err)
 	if e.Unusable != nil || len(e.Members) != 1 || e.Members[0].Err != nil {
 		s.fail("etcd cannot be examined: %+v", e)
