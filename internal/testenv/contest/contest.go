@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -23,18 +24,18 @@ type Contest struct {
 
 	mu    sync.Mutex
 	turns []turn
-	of    map[store.Engine]int // the number of turns of each client
 }
 
 // turn is a time in which a client counted on holding the lock.
 type turn struct {
+	by       store.Engine
 	from, to clock.Instant
 	token    fence.Token
 }
 
 // add adds a turn. It fails the test if the turn overlaps with another one, or if the later one
 // of two does not have the larger token.
-func (c *Contest) add(t *testing.T, s store.Engine, n turn) {
+func (c *Contest) add(t *testing.T, n turn) {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,16 +48,6 @@ func (c *Contest) add(t *testing.T, s store.Engine, n turn) {
 		}
 	}
 	c.turns = append(c.turns, n)
-	if c.of == nil {
-		c.of = make(map[store.Engine]int)
-	}
-	c.of[s]++
-}
-
-func (c *Contest) count(s store.Engine) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.of[s]
 }
 
 // Contend acquires the lock again and again until ctx ends, and holds it for a moment,
@@ -93,7 +84,7 @@ func (c *Contest) Try(ctx context.Context, t *testing.T, s store.Engine) {
 // for.
 func (c *Contest) hold(ctx context.Context, t *testing.T, s store.Engine, l store.Lease, start clock.Instant, g store.Grant) {
 	now := clock.System().Now
-	got := turn{from: now(), to: validity.Until(start.Add(g.Since), c.TTL), token: g.Token}
+	got := turn{by: s, from: now(), to: validity.Until(start.Add(g.Since), c.TTL), token: g.Token}
 	for range rand.IntN(4) {
 		time.Sleep(rand.N(20 * time.Millisecond))
 		sent := now()
@@ -109,35 +100,63 @@ func (c *Contest) hold(ctx context.Context, t *testing.T, s store.Engine, l stor
 	_ = s.Release(limited, store.ReleaseRequest{Lease: l}) // or the lease expires
 	cancel()
 	if got.from < got.to {
-		c.add(t, s, got)
+		c.add(t, got)
 	}
 }
 
-// GoesOn waits until each of the clients has had some more turns. It fails the test if that
-// takes longer than patience.
+// enough is how many turns the clients have in GoesOn, each of them on average.
+const enough = 4
+
+// starved is how many turns each client could have had when one that had none is starved. Time
+// alone does not tell: a turn takes milliseconds on one server, and seconds on another one.
+const starved = 20
+
+// GoesOn waits until each of the clients has had a turn that began since, and all together have had
+// some for each. It fails the test if nobody has a turn for longer than patience, or if one client
+// has none for as long while the others have many.
 func (c *Contest) GoesOn(t *testing.T, what string, patience time.Duration, clients ...store.Engine) {
 	t.Helper()
 	AllGoOn(t, what, patience, []*Contest{c}, clients...)
 }
 
-// AllGoOn is GoesOn for several contests, which are waited for at once: it waits until each of
-// the clients has had some more turns in each of them.
+// AllGoOn is GoesOn for several contests, which are waited for at once.
 func AllGoOn(t *testing.T, what string, patience time.Duration, contests []*Contest, clients ...store.Engine) {
 	t.Helper()
 	start := time.Now()
-	for i, s := range clients {
-		before := make([]int, len(contests))
-		for j, c := range contests {
-			before[j] = c.count(s)
-		}
-		for j, c := range contests {
-			for c.count(s) <= before[j]+3 {
-				if time.Since(start) > patience {
-					t.Fatalf("%s: client %d has not had enough turns with %s within %v", what, i, c.Name, patience)
-				}
-				time.Sleep(5 * time.Millisecond)
+	since := clock.System().Now()
+	for _, c := range contests {
+		turns, latest := 0, start
+		for {
+			now, without := c.since(since, clients)
+			if now > turns {
+				turns, latest = now, time.Now()
 			}
+			if without < 0 && turns >= enough*len(clients) {
+				break
+			}
+			switch {
+			case time.Since(latest) > patience:
+				t.Fatalf("%s: nobody has had a turn with %s for %v, after %d of them", what, c.Name, patience, turns)
+			case without >= 0 && time.Since(start) > patience && turns >= starved*len(clients):
+				t.Fatalf("%s: client %d has had none of %d turns with %s for %v", what, without, turns, c.Name, time.Since(start).Round(time.Second))
+			}
+			time.Sleep(5 * time.Millisecond)
 		}
 	}
 	t.Logf("%s: %v", what, time.Since(start).Round(time.Millisecond))
+}
+
+// since returns how many turns have begun after an instant, and the index of a client that has had
+// none of them, or -1 if there is none.
+func (c *Contest) since(start clock.Instant, clients []store.Engine) (turns, without int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	had := make(map[store.Engine]bool)
+	for _, n := range c.turns {
+		if n.from >= start {
+			had[n.by] = true
+			turns++
+		}
+	}
+	return turns, slices.IndexFunc(clients, func(s store.Engine) bool { return !had[s] })
 }
