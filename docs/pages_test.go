@@ -8,20 +8,24 @@ import (
 	"testing"
 )
 
-// The tests that docs/evidence.md names as proof must exist.
+// The tests that docs/evidence.md names as proof must exist, and the scripts of the command. They
+// stand as in "go test -run", with two slashes where each store runs them.
 func TestGuaranteesNameTestsThatExist(t *testing.T) {
 	exists := tests(t)
 	text, err := os.ReadFile("docs/evidence.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllSubmatch(text, -1)
+	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)(?:/([\\w/-]+))?`").FindAllSubmatch(text, -1)
 	if len(named) < 20 {
 		t.Errorf("%d tests named in docs/evidence.md, want 20 at least: does the pattern still match?", len(named))
 	}
 	for _, m := range named {
 		if exists[string(m[1])] == nil {
 			t.Errorf("docs/evidence.md names %s, but there is no such test", m[1])
+		}
+		if name := strings.TrimPrefix(string(m[2]), "/"); name != "" && script(string(m[1]), name) == "" {
+			t.Errorf("docs/evidence.md names %s, but there is no such script", m[0])
 		}
 	}
 }
@@ -45,7 +49,7 @@ func TestGuaranteesNameOnePromiseALine(t *testing.T) {
 	}
 	lines := 0
 	for line := range strings.Lines(string(evidence)) {
-		m := regexp.MustCompile("^\\| (.*) \\| (`(?:Test|Fuzz)\\w+`.*) \\|\n$").FindStringSubmatch(line)
+		m := regexp.MustCompile("^\\| (.*) \\| (`(?:Test|Fuzz)[\\w/-]+`.*) \\|\n$").FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}

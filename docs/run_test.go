@@ -146,3 +146,12 @@ func TestDocumentedCommands(t *testing.T) {
 		t.Errorf("%d marked blocks found in the pages, want 10 at least", toRun)
 	}
 }
+
+// script returns the path of a script of the command's tests, or "".
+func script(test, name string) string {
+	path := filepath.Join("cmd/leasehold/internal/cli/testdata", map[string]string{"TestScriptsOnStores": "stores"}[test], name+".txtar")
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}

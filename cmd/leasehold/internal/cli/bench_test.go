@@ -111,25 +111,3 @@ func TestBenchOnATerminal(t *testing.T) {
 		t.Errorf("the progress: %q, want one line that is removed at the end, with text with %q and %q", shown, "round 5 of 5: ", "\r\x1b[K")
 	}
 }
-
-func TestBenchRefusesNonsense(t *testing.T) {
-	s := newSite(t)
-	for _, c := range []struct{ args, want string }{
-		{"bench x", "it takes no arguments"},
-		{"bench --for 1ms", "--for 1ms"},
-		{"bench --for 25h", "--for 25h"},
-		{"bench --goroutines 0", "1 to 10000"},
-		{"bench --goroutines 1,20000", "1 to 10000"},
-		{"bench --goroutines many", "many"},
-		{"bench --store redis://127.0.0.1:1", "127.0.0.1:1"},
-	} {
-		p := s.run(125, strings.Fields(c.args)...)
-		if !strings.Contains(p.err.String(), c.want) || p.out.String() != "" {
-			t.Errorf("%s: stdout %q, stderr %q, want %q", c.args, p.out.String(), p.err.String(), c.want)
-		}
-	}
-	p := s.run(0, "bench", "--help")
-	if !strings.Contains(p.out.String(), "Examples:\n  leasehold bench") {
-		t.Errorf("the help: %s, want text with %q", p.out.String(), "Examples:\n  leasehold bench")
-	}
-}

@@ -98,11 +98,6 @@ func onDatabase(t *testing.T, server *sqltest.Server, url, app string) {
 	if code := p.end(); code != 0 {
 		t.Errorf("doctor: exit code %d:\n%s%s, want exit code %d", code, &p.out, &p.err, 0)
 	}
-	readersShare(t, owner)
-	permitsAreNumbered(t, owner)
-	longTTLs(t, owner)
-	breakReachesTheHolder(t, owner)
-	permitsChange(t, owner)
 	tortureKinds(t, owner)
 	wrong := newSite(t, at(server.User, "secretword", ""))
 	p = wrong.start("ls")

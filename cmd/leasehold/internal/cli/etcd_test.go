@@ -24,17 +24,6 @@ func launchEtcd(t *testing.T) *etcdtest.Cluster {
 	return c
 }
 
-// In etcd a holder is notified at once and stops before the next one has the lock. One that is
-// stopped, or dead, keeps the lock until its lease expires.
-func TestBreakInEtcd(t *testing.T) {
-	t.Parallel() // it mostly waits
-	c := launchEtcd(t)
-	s := newSite(t, storeVar+"=etcd://"+c.Endpoints()[0]+"?max_ttl=1h")
-	breakReachesTheHolder(t, s)
-	breakIsPushedForEveryKind(t, s)
-	breakOfASilentHolder(t, newSite(t, storeVar+"=etcd://"+c.Endpoints()[0]+"/silent"))
-}
-
 // The commands work on an etcd cluster: they lock, list, show and examine.
 func TestEtcd(t *testing.T) {
 	t.Parallel() // it mostly waits
@@ -53,7 +42,6 @@ func TestEtcd(t *testing.T) {
 	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "crash-safe at most") {
 		t.Errorf("run with a class that one member cannot give: exit code %d: %s, want exit code %d and text with %q", code, &p.err, codeTrouble, "crash-safe at most")
 	}
-	longTTLs(t, s)
 	p = s.start("doctor")
 	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "etcd-few-members") {
 		t.Errorf("doctor: exit code %d:\n%s%s, want exit code %d and text with %q", code, &p.out, &p.err, 0, "etcd-few-members")

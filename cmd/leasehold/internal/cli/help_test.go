@@ -31,6 +31,9 @@ func TestHelpNamesTheValuesOfFlags(t *testing.T) {
 		if c.Short == "" || c.Long == "" {
 			t.Errorf("%s lacks a short or a long description", c.CommandPath())
 		}
+		if c.HasParent() && !c.HasSubCommands() && c.RunE != nil && !strings.Contains(c.Example, c.CommandPath()) && c.CommandPath() != "leasehold lab list" {
+			t.Errorf("%s has the example %q, want one with the command", c.CommandPath(), c.Example)
+		}
 		if strings.HasSuffix(c.Short, ".") {
 			t.Errorf("%s: the line %q ends with a full stop, want none", c.CommandPath(), c.Short)
 		}

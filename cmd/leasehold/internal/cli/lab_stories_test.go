@@ -95,25 +95,6 @@ func TestLabRunTellsTheStory(t *testing.T) {
 	}
 }
 
-func TestLabRunRefusesNonsense(t *testing.T) {
-	s := newSite(t)
-	for _, c := range []struct{ args, want string }{
-		{"lab run", "name one story, or all"},
-		{"lab run setnx crash", "name one story, or all"},
-		{"lab run fairy-tale", "there is no story fairy-tale: there are setnx, "},
-		{"lab list x", "it takes no arguments"},
-		{"lab story-client", `"lab run"`},
-	} {
-		p := s.start(strings.Fields(c.args)...)
-		p.in.Write([]byte("nonsense\n"))
-		p.in.Close()
-		p.wants(125)
-		if !strings.Contains(p.err.String(), c.want) || p.out.String() != "" {
-			t.Errorf("%s: stdout %q, stderr %q, want %q", c.args, p.out.String(), p.err.String(), c.want)
-		}
-	}
-}
-
 // Where there is no Redis server it says what to install, once.
 func TestLabRunWithoutRedis(t *testing.T) {
 	s := newSite(t)

@@ -84,34 +84,6 @@ func tortureKinds(t *testing.T, s *site) {
 	}
 }
 
-func TestTortureRefusesNonsense(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	for _, c := range []struct{ args, want string }{
-		{"lab", "name a subcommand: list, run or torture"},
-		{"lab nonsense", "name a subcommand: list, run or torture"},
-		{"lab torture x", "it takes no arguments"},
-		{"lab torture --procs 1", "the number of processes is 1: it has to be 2 to"},
-		{"lab torture --procs 1000", "the number of processes is 1000"},
-		{"lab torture --locks 0", "the number of locks is 0"},
-		{"lab torture --locks -1", "the number of locks is 0"},
-		{"lab torture --for 0s", "the duration is 0s"},
-		{"lab torture --for 1000h", "the duration is 1000h"},
-		{"lab torture --for soon", "--for \"soon\" is no time such as 30s"},
-		{"lab torture --ttl 1ms", "the TTL is 1ms"},
-		{"lab torture --seed 0", "--seed 0"},
-		{"lab torture --store memory:", "one process"},
-		{"lab torture --store redis://127.0.0.1:1", "127.0.0.1:1"},
-		{"lab torture --store redis://127.0.0.1:1?max_ttl=1s --ttl 2s", "127.0.0.1:1"},
-		{"lab torture-worker", "\"lab torture\""},
-	} {
-		p := s.run(125, strings.Fields(c.args)...)
-		if !strings.Contains(p.err.String(), c.want) || p.out.String() != "" {
-			t.Errorf("%s: stdout %q, stderr %q, want %q", c.args, p.out.String(), p.err.String(), c.want)
-		}
-	}
-}
-
 // Another program deletes the locks all the time, so a lock can have two holders.
 func TestTortureFindsAViolation(t *testing.T) {
 	server := redistest.Start(t)

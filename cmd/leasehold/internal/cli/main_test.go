@@ -22,13 +22,16 @@ import (
 // patience bounds waits for what takes milliseconds on a machine that is not busy.
 const patience = 60 * time.Second
 
-// binary is the command, built from these sources.
+// binary is the command: this test binary, by another name. With the race detector it has it, too.
 var binary string
 
 // roleVar makes the test binary play one of roles, as a command to be run.
 const roleVar = "LEASEHOLD_CLI_TEST_ROLE"
 
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "leasehold" {
+		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
 	if role := os.Getenv(roleVar); role != "" {
 		if err := roles[role](os.Args[1:]); err != nil {
 			fmt.Fprintln(os.Stderr, role+":", err)
@@ -41,29 +44,41 @@ func TestMain(m *testing.M) {
 }
 
 func withBinary(run func() int) int {
-	dir, err := os.MkdirTemp("", "leasehold-cli-test")
+	self, err := os.Executable()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	// Beside the test binary, since a link cannot leave its file system. A link that is no hard
+	// one would lose its name when the command starts itself again.
+	dir, err := os.MkdirTemp(filepath.Dir(self), "leasehold-cli-test")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "leasehold")
-	args := []string{"build", "-o", binary}
-	if raceDetector {
-		args = append(args, "-race")
-	}
-	build := exec.Command("go", append(args, "github.com/leasehold-dev/leasehold/cmd/leasehold")...)
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building the command: %v\n%s", err, out)
+	if err := os.Link(self, binary); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return run()
 }
 
+// A tester is a test, or a script.
+type tester interface {
+	Helper()
+	Cleanup(func())
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Fatal(args ...any)
+}
+
 // site is a user's home with a lock folder of its own.
 type site struct {
-	t    *testing.T
+	t    tester
 	home string
+	dir  string // where commands run; empty: where the test does
 	env  []string
 }
 
@@ -83,7 +98,7 @@ func newSite(t *testing.T, env ...string) *site {
 
 // proc is a process under test and what it has written.
 type proc struct {
-	t        *testing.T
+	t        tester
 	cmd      *exec.Cmd
 	in       io.WriteCloser
 	out, err output
@@ -114,7 +129,7 @@ func (s *site) start(args ...string) *proc { return s.exec(binary, args...) }
 func (s *site) exec(path string, args ...string) *proc {
 	s.t.Helper()
 	p := &proc{t: s.t, cmd: exec.Command(path, args...)}
-	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = s.env, &p.out, &p.err
+	p.cmd.Dir, p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = s.dir, s.env, &p.out, &p.err
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
 		s.t.Fatal(err)
@@ -196,7 +211,7 @@ func (p *proc) freeze() {
 }
 
 // poll waits until missing returns "". Else it returns what is missing.
-func poll(t *testing.T, missing func() string) {
+func poll(t tester, missing func() string) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		what := missing()

@@ -18,44 +18,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
-func TestRunExitCodes(t *testing.T) {
-	s := newSite(t)
-	plain := filepath.Join(s.home, "plain")
-	if err := os.WriteFile(plain, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	noformat := filepath.Join(s.home, "noformat")
-	if err := os.WriteFile(noformat, []byte("echo\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		code int
-		args []string
-	}{
-		{127, []string{"does-not-exist"}},
-		{126, []string{plain}},
-		{126, []string{s.home}},
-	} {
-		s.run(c.code, append([]string{"run", "x", "--"}, c.args...)...)
-	}
-	if _, err := os.Stat(filepath.Join(s.home, ".local")); err == nil {
-		t.Error("a command that cannot be run took a lock, want none taken")
-	}
-	for _, c := range []struct {
-		code int
-		args []string
-	}{
-		{0, []string{"true"}},
-		{1, []string{"false"}},
-		{42, []string{"/bin/sh", "-c", "exit 42"}},
-		{128 + 15, []string{"/bin/sh", "-c", "kill -TERM $$"}},
-		{126, []string{noformat}},
-	} {
-		s.run(c.code, append([]string{"run", "x", "--"}, c.args...)...)
-		s.run(0, "show", "x", "--exit-code") // it is free again
-	}
-}
-
 func TestRunPassesInputAndOutput(t *testing.T) {
 	s := newSite(t)
 	p := s.start("run", "x", "--", "/bin/sh", "-c", "cat; echo err >&2")
@@ -93,57 +55,6 @@ func TestRunEnvironment(t *testing.T) {
 	deadline, err := time.Parse(time.RFC3339Nano, first["LEASEHOLD_DEADLINE"])
 	if err != nil || deadline.Before(before) || deadline.After(time.Now().Add(20*time.Second)) {
 		t.Errorf("deadline %q (%v), want one within the TTL of 20s", first["LEASEHOLD_DEADLINE"], err)
-	}
-}
-
-func TestRunBusy(t *testing.T) {
-	s := newSite(t)
-	h := s.hold("x", "--purpose", "testing")
-	p := s.run(124, "run", "x", "--try", "--", "echo", "overlap")
-	for _, part := range []string{"leasehold: ", `"x"`, strconv.Itoa(h.cmd.Process.Pid), "(testing)", "expires in"} {
-		if !strings.Contains(p.err.String(), part) {
-			t.Errorf("%s, want text with %q", p.err.String(), part)
-		}
-	}
-	if p.out.String() != "" {
-		t.Errorf("stdout: %s, want nothing on stdout", p.out.String())
-	}
-	if p := s.run(124, "run", "x", "--try", "--quiet", "--", "true"); p.err.String() != "" {
-		t.Errorf("quiet, it says %s, want nothing on stderr", p.err.String())
-	}
-	s.run(0, "run", "x", "--try", "-E", "0", "--", "false")
-	s.run(9, "run", "x", "--try", "--conflict-exit-code=9", "--", "true")
-	p = s.run(124, "run", "x", "--wait", "300ms", "--", "true")
-	for _, part := range []string{"waiting up to 300ms for \"x\", next in the queue; held by", "gave up after 300ms"} {
-		if !strings.Contains(p.err.String(), part) {
-			t.Errorf("%s, want text with %q", p.err.String(), part)
-		}
-	}
-	p = s.run(124, "run", "x", "--wait", "0s", "--barge", "--", "true") // as --try
-	if said := p.err.String(); strings.Contains(said, "waiting") || strings.Contains(said, "gave up") {
-		t.Errorf("without a wait it says %s, want no %q and no %q", said, "waiting", "gave up")
-	}
-	s.run(0, "run", "y", "--wait", "0", "--", "true")
-	s.run(0, "run", "y", "--try", "--", "true") // another lock
-	h.let()
-	s.run(0, "run", "x", "--try", "--", "true")
-}
-
-func TestRunWaitsUntilItIsFree(t *testing.T) {
-	s := newSite(t)
-	h := s.hold("x", "--purpose", "first")
-	p := s.start("run", "x", "--", "echo", "mine now")
-	p.says(&p.err, " for \"x\"")
-	if !strings.Contains(p.err.String(), "(first)") || p.out.String() != "" {
-		t.Errorf("stdout %q, stderr %q, want text with %q and nothing on stdout", p.out.String(), p.err.String(), "(first)")
-	}
-	h.let()
-	p.wants(0)
-	if p.out.String() != "mine now\n" {
-		t.Errorf("stdout %q, want %q", p.out.String(), "mine now\n")
-	}
-	if n := strings.Count(p.err.String(), "\n"); n != 1 {
-		t.Errorf("want one line on stderr:\n%s", p.err.String())
 	}
 }
 
@@ -291,37 +202,6 @@ func TestRunMinHoldOutlastsMaxHold(t *testing.T) {
 	s.run(0, "run", "y", "--min-hold", "3s", "--max-hold", "3s", "--", "true")
 	if took := time.Since(began); took < 3*time.Second {
 		t.Errorf("released after %v, want 3s at least", took)
-	}
-}
-
-// A machine on which the command cannot run does not keep the others from it.
-func TestRunMinHoldIsForCommandsThatRan(t *testing.T) {
-	s := newSite(t)
-	noformat := filepath.Join(s.home, "noformat")
-	if err := os.WriteFile(noformat, []byte("echo\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	nointerpreter := filepath.Join(s.home, "nointerpreter")
-	if err := os.WriteFile(nointerpreter, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	s.run(126, "run", "x", "--min-hold", "1h", "--", noformat)
-	s.run(127, "run", "x", "--min-hold", "1h", "--", nointerpreter)
-	s.run(0, "run", "x", "--try", "--", "true")
-}
-
-func TestRunMaxHold(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	p := s.start("run", "x", "--max-hold", "3s", "--", "/bin/sh", "-c", "trap 'echo told; exit 0' TERM; echo held; read x")
-	p.wants(123)
-	if !strings.Contains(p.out.String(), "told") || !strings.Contains(p.err.String(), "longest hold") {
-		t.Errorf("stdout %q, stderr %q, want text with %q and %q", p.out.String(), p.err.String(), "told", "longest hold")
-	}
-	p = s.start("run", "x", "--max-hold", "3s", "--quiet", "--", "/bin/sh", "-c", "trap '' TERM; echo held; while :; do sleep 1; done")
-	p.wants(123)
-	if !strings.Contains(p.err.String(), "killed") {
-		t.Errorf("with --quiet: stderr %q, want text with %q", p.err.String(), "killed")
 	}
 }
 

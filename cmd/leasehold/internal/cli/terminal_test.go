@@ -15,7 +15,7 @@ import (
 
 // terminal is a terminal with the command on it.
 type terminal struct {
-	t     *testing.T
+	t     tester
 	pty   *os.File
 	cmd   *exec.Cmd
 	shown output

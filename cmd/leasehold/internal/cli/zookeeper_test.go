@@ -70,21 +70,6 @@ func TestZooKeeper(t *testing.T) {
 	}
 }
 
-// In ZooKeeper a holder learns of a break at once and stops before the next one has the lock. One
-// that does not answer keeps the lock until its lease expires.
-func TestBreakInZooKeeper(t *testing.T) {
-	t.Parallel()
-	server, err := zktest.Launch(zktest.Options{Tick: 500 * time.Millisecond, Settings: []string{"maxSessionTimeout=4000000"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Close)
-	s := newSite(t, storeVar+"=zookeeper://"+server.Addr)
-	breakReachesTheHolder(t, s)
-	breakIsPushedForEveryKind(t, s)
-	breakOfASilentHolder(t, newSite(t, storeVar+"=zookeeper://"+server.Addr+"/silent"))
-}
-
 // Processes that contend for locks in ZooKeeper, and are stopped and killed meanwhile,
 // never hold a lock at the same time.
 func TestTortureOfZooKeeper(t *testing.T) {
