@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,18 +18,19 @@ import (
 )
 
 // A documentedBlock is a block of code that a document marks, in the line before it, as
-// commands to run or as the text of a file.
+// commands to run, as the text of a file, or as a part of a script of the command's tests.
 type documentedBlock struct {
-	file string // the file's name, or "" for a block to run
-	text string
+	file    string // the file's name, or ""
+	session string // the script's name, or ""
+	text    string
 }
 
 // documented returns the marked blocks of a document, in their order.
 func documented(text []byte) []documentedBlock {
 	var blocks []documentedBlock
-	marked := regexp.MustCompile("(?s)<!-- (?:run(?:: (?:redis|zookeeper|majority))?|file: ([\\w.-]+)) -->\n```\\w+\n(.*?)```")
+	marked := regexp.MustCompile("(?s)<!-- (?:run(?:: (?:redis|zookeeper|majority))?|file: ([\\w.-]+)|session: ([\\w/-]+)) -->\n```\\w+\n(.*?)```")
 	for _, m := range marked.FindAllSubmatch(text, -1) {
-		blocks = append(blocks, documentedBlock{file: string(m[1]), text: string(m[2])})
+		blocks = append(blocks, documentedBlock{file: string(m[1]), session: string(m[2]), text: string(m[3])})
 	}
 	return blocks
 }
@@ -61,7 +63,8 @@ func runDocumented(t *testing.T, script, dir string, env []string) {
 // empty directory, with leasehold installed. What a block exports is set in later blocks of its
 // page. The test replaces localhost:6379 and localhost:2181 by servers of its own, other ports by
 // free ones, and the clone in $HOME by this one. The commands of a page that needs a majority find
-// three servers in their environment. The CLI's tests run the commands of docs/stories.md.
+// three servers in their environment. The command's tests run the commands of docs/stories.md, and
+// the sessions whose output a page shows.
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel() // it mostly waits
 	pages, err := filepath.Glob("docs/*.md")
@@ -130,6 +133,10 @@ func TestDocumentedCommands(t *testing.T) {
 				runDocumented(t, "leasehold bootstrap\n", dir, env)
 			}
 			for _, b := range blocks {
+				if b.session != "" {
+					checkSession(t, b)
+					continue
+				}
 				if b.file != "" {
 					writeFile(t, filepath.Join(dir, b.file), replaced.Replace(b.text))
 					continue
@@ -144,6 +151,52 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 	if toRun < 10 {
 		t.Errorf("%d marked blocks found in the pages, want 10 at least", toRun)
+	}
+}
+
+// checkSession fails the test unless a script of the command's tests has the commands of a session,
+// in their order, and after each the lines that a page shows as its output: as patterns that match
+// the whole line, or as an exit code. A variable of the script stands for any word.
+func checkSession(t *testing.T, b documentedBlock) {
+	t.Helper()
+	text, err := os.ReadFile(script("TestScripts", b.session))
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, _, _ := strings.Cut(string(text), "\n-- ")
+	rest := strings.Split(steps, "\n")
+	ofCommand := rest // the steps after the last command
+	find := func(in []string, line string, matches func(step string) bool) []string {
+		i := slices.IndexFunc(in, matches)
+		if i < 0 {
+			t.Fatalf("the script %s does not have, after what stands before in this session: %s", b.session, line)
+		}
+		return in[i+1:]
+	}
+	variable := regexp.MustCompile(`'?\$[A-Z]+'?`)
+	output := regexp.MustCompile(`^(?:stdout|stderr|says \w+) '(\^.*\$)'$`)
+	asked := false // for the exit code
+	for line := range strings.Lines(b.text) {
+		line = strings.TrimSuffix(line, "\n")
+		typed, ok := strings.CutPrefix(line, "$ ")
+		switch {
+		case typed == "echo $?":
+		case ok:
+			rest = find(rest, line, func(step string) bool {
+				step = regexp.MustCompile(`^! | &\w+&$`).ReplaceAllString(step, "")
+				words := strings.Join(variable.Split(step, -1), "\x00")
+				return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(words), "\x00", `\S+`) + "$").MatchString(typed)
+			})
+			ofCommand = rest
+		case asked:
+			find(ofCommand, line, regexp.MustCompile(`^(exit|ends \w+) `+line+`$`).MatchString)
+		default:
+			rest = find(rest, line, func(step string) bool {
+				m := output.FindStringSubmatch(step)
+				return m != nil && regexp.MustCompile(variable.ReplaceAllString(m[1], `\S+`)).MatchString(line)
+			})
+		}
+		asked = typed == "echo $?"
 	}
 }
 
