@@ -1,5 +1,5 @@
 // Package azblobstore keeps locks in a container of Azure Blob Storage, one blob for each lock. For
-// store.Open the URL is azblob://CONTAINER/PREFIX?account=ACCOUNT, as ParseURL describes it.
+// store.Open the URL is azblob://CONTAINER/PREFIX?account=ACCOUNT, as Open describes it.
 //
 // A step replaces the blob of a lock, provided that its ETag is the one that was read
 // (If-Match), or that there is no blob (If-None-Match); store/recordstore does the rest.

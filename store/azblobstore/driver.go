@@ -46,7 +46,7 @@ const apiVersion = "2023-11-03"
 
 // do makes one request for a blob, or for the container if blob is empty.
 func (d *driver) do(ctx context.Context, method, blob string, query url.Values, header http.Header, body []byte) ([]byte, *http.Response, error) {
-	to, err := url.Parse(d.o.server() + "/" + d.o.Container)
+	to, err := url.Parse(d.o.server() + "/" + d.o.container)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -22,13 +22,13 @@ type Examination struct {
 
 // Examine tries the conditions as Open does, and acquires and releases a lock with a name that
 // nobody uses. It changes no lock that others use. It blocks for a few times Options.Timeout at
-// most. The error is about the options; what is wrong with the server is in the result.
-func Examine(ctx context.Context, container string, o *Options) (Examination, error) {
-	c, err := o.checked(container)
+// most. The error is about the URL and the options; what is wrong with the server is in the result.
+func Examine(ctx context.Context, url string, o *Options) (Examination, error) {
+	c, err := parseURL(url, o)
 	if err != nil {
 		return Examination{}, err
 	}
-	e := Examination{Node: "azblob://" + container}
+	e := Examination{Node: "azblob://" + c.container}
 	e.Took, e.Unusable = objects.Examine(ctx, c.Timeout, func(ctx context.Context) (*driver, error) {
 		d, err := connect(ctx, c)
 		if err == nil {

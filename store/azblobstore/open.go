@@ -21,10 +21,9 @@ import (
 )
 
 // Options configure a store. The zero value and nil are good defaults if the environment names the
-// account.
+// account. What is set both here
+// and in the URL must have the same value in both.
 type Options struct {
-	// Container is set by Open.
-	Container string
 	// Account is the name of the storage account. Empty means that of AZURE_STORAGE_ACCOUNT.
 	Account string
 	// Prefix is what the names of all blobs begin with, followed by a slash. Empty means
@@ -50,6 +49,8 @@ type Options struct {
 	Credential azcore.TokenCredential
 	// Logger is told of trouble that no caller learns of. Nil means none.
 	Logger *slog.Logger
+
+	container string // from the URL
 }
 
 var (
@@ -58,16 +59,13 @@ var (
 )
 
 // checked returns o with its defaults.
-func (o *Options) checked(container string) (Options, error) {
-	c := Options{}
-	if o != nil {
-		c = *o
-	}
-	c.Container, c.Account, c.Prefix = container, cmp.Or(c.Account, os.Getenv("AZURE_STORAGE_ACCOUNT")), cmp.Or(strings.Trim(c.Prefix, "/"), "leasehold")
+func (o Options) checked() (Options, error) {
+	c := o
+	c.Account, c.Prefix = cmp.Or(c.Account, os.Getenv("AZURE_STORAGE_ACCOUNT")), cmp.Or(strings.Trim(c.Prefix, "/"), "leasehold")
 	c.Endpoint, c.Poll, c.Timeout = strings.TrimRight(c.Endpoint, "/"), cmp.Or(c.Poll, time.Second), cmp.Or(c.Timeout, 10*time.Second)
 	switch {
-	case !containerForm.MatchString(container) || len(container) < 3 || len(container) > 63:
-		return c, fmt.Errorf("%w: %q is no name of a container", store.ErrInvalid, store.Excerpt(container))
+	case !containerForm.MatchString(c.container) || len(c.container) < 3 || len(c.container) > 63:
+		return c, fmt.Errorf("%w: %q is no name of a container", store.ErrInvalid, store.Excerpt(c.container))
 	case !accountForm.MatchString(c.Account):
 		return c, fmt.Errorf("%w: %q is no name of a storage account: give it in the URL (account=ACCOUNT), or in AZURE_STORAGE_ACCOUNT", store.ErrInvalid, store.Excerpt(c.Account))
 	}
@@ -79,22 +77,28 @@ func (o *Options) server() string {
 	return cmp.Or(o.Endpoint, "https://"+o.Account+".blob.core.windows.net")
 }
 
-// Open makes a client of the container, and tries whether it can write there, and whether the
-// server heeds conditions. It blocks for Options.Timeout at most. o may be nil. The store is safe
-// for concurrent use.
-func Open(ctx context.Context, container string, o *Options) (*store.Store, error) {
-	c, err := o.checked(container)
+// Open makes a client of the container that a URL names, and tries whether it can write there,
+// and whether the server heeds conditions:
+//
+//	azblob://CONTAINER/PREFIX?account=ACCOUNT
+//
+// The default prefix is "leasehold", and the default account is that of AZURE_STORAGE_ACCOUNT.
+// account, endpoint, skew, poll and timeout are those of Options. A nil o means the defaults.
+// Open blocks for Options.Timeout at most. The error matches store.ErrInvalid if the URL or the
+// options are wrong, as a URL with credentials is. The store is safe for concurrent use.
+func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
+	c, err := parseURL(url, o)
 	if err != nil {
 		return nil, err
 	}
-	return objects.Open(ctx, "azblob", "azblob://"+container, recordstore.Options{Timeout: c.Timeout, Poll: c.Poll, Logger: c.Logger}, func(ctx context.Context) (*driver, error) { return connect(ctx, c) })
+	return objects.Open(ctx, "azblob", "azblob://"+c.container, recordstore.Options{Timeout: c.Timeout, Poll: c.Poll, Logger: c.Logger}, func(ctx context.Context) (*driver, error) { return connect(ctx, c) })
 }
 
 // connect makes a driver. It has not asked the server for anything yet.
 func connect(_ context.Context, o Options) (*driver, error) {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = 64
-	d := &driver{o: o, node: "azblob://" + o.Container + " at " + o.server(), client: objects.Client{HTTP: &http.Client{Transport: t}, Timeout: o.Timeout / 4, Say: say, Slow: slow}}
+	d := &driver{o: o, node: "azblob://" + o.container + " at " + o.server(), client: objects.Client{HTTP: &http.Client{Transport: t}, Timeout: o.Timeout / 4, Say: say, Slow: slow}}
 	if text := cmp.Or(o.Key, os.Getenv("AZURE_STORAGE_KEY")); text != "" {
 		key, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {

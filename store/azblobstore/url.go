@@ -2,21 +2,18 @@ package azblobstore
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/objects"
+	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-func init() { store.Register("azblob", openURL) }
-
-func openURL(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
-	container, options, err := ParseURL(url)
-	if err != nil {
-		return nil, err
-	}
-	options.Logger = o.Logger
-	return Open(ctx, container, options)
+func init() {
+	store.Register("azblob", func(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
+		return Open(ctx, url, &Options{Logger: o.Logger})
+	})
 }
 
 var scheme = objects.Scheme[Options]{
@@ -30,22 +27,19 @@ var scheme = objects.Scheme[Options]{
 	},
 }
 
-// ParseURL parses a URL of the scheme azblob:
-//
-//	azblob://CONTAINER/PREFIX?account=ACCOUNT
-//
-// The default prefix is "leasehold", and the default account is that of AZURE_STORAGE_ACCOUNT.
-// account, endpoint, skew, poll and timeout are those of Options.
-//
-// ParseURL connects to nothing. Its errors match store.ErrInvalid. A URL with credentials is
-// one: they belong into the environment.
-func ParseURL(raw string) (container string, o *Options, err error) {
-	o = &Options{}
-	container, o.Prefix, err = scheme.Parse(raw, o)
+// parseURL returns the options with what a URL sets. It connects to nothing. Its errors match
+// store.ErrInvalid.
+func parseURL(raw string, given *Options) (Options, error) {
+	var says Options
+	container, path, err := scheme.Parse(raw, &says)
 	if err != nil {
-		return "", nil, err
+		return says, err
 	}
-	c, err := o.checked(container)
-	o.Prefix, o.Account = c.Prefix, c.Account
-	return container, o, err
+	says.Prefix = strings.Trim(path, "/")
+	o, err := settings.Join(given, says)
+	if err != nil {
+		return o, err
+	}
+	o.container = container
+	return o.checked()
 }

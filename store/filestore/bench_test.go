@@ -74,7 +74,7 @@ func BenchmarkRenew(b *testing.B) {
 func BenchmarkOpenClose(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "locks")
 	for b.Loop() {
-		s, err := Open(b.Context(), path, nil)
+		s, err := Open(b.Context(), urlOf(path), nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -122,7 +122,7 @@ func turns(args []string) error {
 		return err
 	}
 	ctx := context.Background()
-	s, err := Open(ctx, args[0], nil)
+	s, err := Open(ctx, urlOf(args[0]), nil)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package filestore
 
 import (
 	"context"
+	"net/url"
 	"path/filepath"
 	"testing"
 
@@ -20,9 +21,12 @@ func TestFileConforms(t *testing.T) {
 	})
 }
 
+// urlOf returns the URL of a folder.
+func urlOf(dir string) string { return "file:" + url.PathEscape(dir) }
+
 func mustOpen(t testing.TB, path string, o *Options) *store.Store {
 	t.Helper()
-	s, err := Open(context.WithoutCancel(t.Context()), path, o)
+	s, err := Open(context.WithoutCancel(t.Context()), urlOf(path), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func init() { roles["obey"] = obey }
 // line with the token, or with the error.
 func obey(args []string) error {
 	ctx := context.Background()
-	s, err := Open(ctx, args[0], nil)
+	s, err := Open(ctx, urlOf(args[0]), nil)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func TestFilesDamagedWhileHeld(t *testing.T) {
 				if err := c.do(newestLog(path)); err != nil {
 					t.Fatal(err)
 				}
-				if s, err := Open(t.Context(), path, nil); err == nil {
+				if s, err := Open(t.Context(), urlOf(path), nil); err == nil {
 					t.Error("opened a damaged folder beside the holder")
 					if g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("stock")}); err == nil {
 						t.Errorf("granted beside the holder: %+v", g)
@@ -170,7 +170,7 @@ func TestFilesDamagedWhileHeld(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				s, err := Open(t.Context(), path, nil)
+				s, err := Open(t.Context(), urlOf(path), nil)
 				if err != nil {
 					t.Fatalf("open after the holder has ended: %v", err)
 				}
@@ -219,7 +219,7 @@ func init() { roles["limited"] = limited }
 // limited lets the log grow by a part of a frame at most, and tries to acquire a lock.
 func limited(args []string) error {
 	ctx := context.Background()
-	s, err := Open(ctx, args[0], nil)
+	s, err := Open(ctx, urlOf(args[0]), nil)
 	if err != nil {
 		return err
 	}

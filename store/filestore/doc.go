@@ -1,5 +1,5 @@
 // Package filestore keeps locks in a folder. They exclude all processes of one machine that
-// open the same folder. For store.Open the URL is file:DIR, as ParseURL describes it. The store
+// open the same folder. For store.Open the URL is file:DIR, as Open describes it. The store
 // keeps locks of every kind, by store/recordstore.
 //
 // # The log

@@ -34,18 +34,19 @@ type Examination struct {
 	Unusable error
 }
 
-// Examine examines the lock folder dir. It does not create a missing one. It opens an existing
-// one as Open does, and acquires and releases a lock with a unique name. It returns an error if
-// dir cannot name a folder, or if ctx has ended. o may be nil.
-func Examine(ctx context.Context, dir string, o *Options) (Examination, error) {
-	if o == nil {
-		o = &Options{}
+// Examine examines the lock folder that a URL and options name, as for Open. It does not create a
+// missing one. It opens an existing one as Open does, and acquires and releases a lock with a unique
+// name. It returns an error if the URL or the options are wrong, or if ctx has ended.
+func Examine(ctx context.Context, url string, o *Options) (Examination, error) {
+	dir, c, err := resolve(url, o)
+	if err != nil {
+		return Examination{}, err
 	}
 	abs, err := filepath.Abs(dir)
-	if err != nil || dir == "" {
+	if err != nil {
 		return Examination{}, fmt.Errorf("%w: lock folder %q: the path cannot be made absolute: %v", store.ErrInvalid, dir, err)
 	}
-	e := Examination{Path: abs, Shared: o.Shared}
+	e := Examination{Path: abs, Shared: c.Shared}
 	info, err := os.Stat(abs)
 	e.Missing = errors.Is(err, fs.ErrNotExist)
 	at := abs
@@ -58,13 +59,13 @@ func Examine(ctx context.Context, dir string, o *Options) (Examination, error) {
 	case e.Network != "":
 		return e, ctx.Err()
 	case e.Missing:
-		if !o.MakeDir {
+		if !c.MakeDir {
 			e.Unusable = directory(filepath.Dir(abs))
 		}
 		if at == filepath.Dir(abs) {
 			e.Exposed = privateDir(at)
 		}
-		if e.Exposed != nil && !o.Shared {
+		if e.Exposed != nil && !c.Shared {
 			break
 		}
 		if e.Unusable == nil {
@@ -73,12 +74,12 @@ func Examine(ctx context.Context, dir string, o *Options) (Examination, error) {
 	case err != nil:
 		e.Unusable = err
 	case info.IsDir():
-		if e.Exposed = cmp.Or(privateDir(filepath.Dir(abs)), privateAt(abs, info)); e.Exposed != nil && !o.Shared {
+		if e.Exposed = cmp.Or(privateDir(filepath.Dir(abs)), privateAt(abs, info)); e.Exposed != nil && !c.Shared {
 			return e, ctx.Err()
 		}
 		fallthrough
 	default:
-		e.Unusable = try(ctx, abs, o)
+		e.Unusable = try(ctx, abs, &c)
 	}
 	return e, ctx.Err()
 }
@@ -113,7 +114,7 @@ func writable(dir string) error {
 
 // try acquires and releases a lock.
 func try(ctx context.Context, dir string, o *Options) (err error) {
-	s, err := Open(ctx, dir, o)
+	s, err := open(ctx, dir, o, thisMachine())
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 
 func examine(t *testing.T, path string, o *Options) Examination {
 	t.Helper()
-	e, err := Examine(t.Context(), path, o)
+	e, err := Examine(t.Context(), urlOf(path), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func ExampleOpen() {
 	defer os.RemoveAll(dir)
 
 	ctx := context.Background()
-	s, err := filestore.Open(ctx, filepath.Join(dir, "locks"), nil)
+	s, err := filestore.Open(ctx, "file:"+filepath.Join(dir, "locks"), nil)
 	if err != nil {
 		fmt.Println(err)
 		return

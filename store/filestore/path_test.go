@@ -99,7 +99,7 @@ func TestUnusableFolders(t *testing.T) {
 			if err := c.make(path); err != nil {
 				t.Fatal(err)
 			}
-			s, err := Open(t.Context(), path, nil)
+			s, err := Open(t.Context(), urlOf(path), nil)
 			if err == nil {
 				s.Close()
 			}

@@ -137,7 +137,7 @@ func init() { roles["leave a child"] = leaveChild }
 
 // leaveChild acquires the lock and starts a child that inherits the tether.
 func leaveChild(args []string) error {
-	s, err := Open(context.Background(), args[0], nil)
+	s, err := Open(context.Background(), urlOf(args[0]), nil)
 	if err != nil {
 		return err
 	}
@@ -352,7 +352,7 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 		mustRelease(t, s, holder)
 		within(t, done, "after a release")
 		mustRelease(t, waits, r)
-		if _, err := Open(t.Context(), path+" which is/not there", nil); err == nil {
+		if _, err := Open(t.Context(), urlOf(path+" which is/not there"), nil); err == nil {
 			t.Error("opened a folder in a missing directory")
 		}
 		if err := errors.Join(s.Close(), waits.Close()); err != nil {

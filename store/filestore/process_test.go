@@ -116,7 +116,7 @@ func contend(args []string) error {
 		return err
 	}
 	ctx := context.Background()
-	s, err := Open(ctx, path, nil)
+	s, err := Open(ctx, urlOf(path), nil)
 	if err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func hold(args []string) error {
 		return err
 	}
 	ctx := context.Background()
-	s, err := Open(ctx, args[0], nil)
+	s, err := Open(ctx, urlOf(args[0]), nil)
 	if err != nil {
 		return err
 	}
@@ -300,7 +300,7 @@ func wait(args []string) error {
 	if err != nil {
 		return err
 	}
-	s, err := Open(context.Background(), args[0], nil)
+	s, err := Open(context.Background(), urlOf(args[0]), nil)
 	if err != nil {
 		return err
 	}
@@ -330,7 +330,7 @@ func holderOf(t *testing.T, s *store.Store, name string) string {
 // takeTurns waits for the lock and records when it is inside, until it is killed.
 func takeTurns(args []string) error {
 	ctx := context.Background()
-	s, err := Open(ctx, args[0], nil)
+	s, err := Open(ctx, urlOf(args[0]), nil)
 	if err != nil {
 		return err
 	}
@@ -435,7 +435,7 @@ func churn(args []string) error {
 	ready()
 	last := store.Grant{}
 	for range rounds {
-		s, err := Open(ctx, args[0], &Options{Timeout: time.Minute, MakeDir: true})
+		s, err := Open(ctx, urlOf(args[0]), &Options{Timeout: time.Minute, MakeDir: true})
 		if err != nil {
 			return err
 		}
@@ -512,7 +512,7 @@ func TestProcessesOpenAndCloseTheFile(t *testing.T) {
 
 // refused opens a file that it may not open, and prints why.
 func refused(args []string) error {
-	_, err := Open(context.Background(), args[0], &Options{Timeout: time.Second, MakeDir: true})
+	_, err := Open(context.Background(), urlOf(args[0]), &Options{Timeout: time.Second, MakeDir: true})
 	if err == nil {
 		return errors.New("the file was opened")
 	}

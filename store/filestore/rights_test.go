@@ -103,7 +103,7 @@ func TestExposedFolders(t *testing.T) {
 				mustAcquire(t, mustOpen(t, path, nil), request("a"))
 				return
 			}
-			_, err := Open(t.Context(), path, nil)
+			_, err := Open(t.Context(), urlOf(path), nil)
 			said(t, err, append(c.words, path)...)
 			if e := examine(t, path, nil); e.Exposed == nil {
 				t.Errorf("the examination does not find it exposed: %+v", e)
@@ -171,7 +171,7 @@ func TestSomebodyElsesDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{path, link} {
-		_, err = Open(t.Context(), path, nil)
+		_, err = Open(t.Context(), urlOf(path), nil)
 		said(t, err, path, theirs, "belongs to another user", "Options.Shared")
 		if e := examine(t, path, nil); e.Exposed == nil {
 			t.Errorf("%s: the examination does not find it exposed: %+v", path, e)
@@ -182,7 +182,7 @@ func TestSomebodyElsesDirectory(t *testing.T) {
 	if e := examine(t, missing, nil); e.Exposed == nil {
 		t.Errorf("the examination of a folder to be made there does not find it exposed: %+v", e)
 	}
-	if _, err := Open(t.Context(), missing, nil); err == nil {
+	if _, err := Open(t.Context(), urlOf(missing), nil); err == nil {
 		t.Error("a new folder was opened there, want it refused")
 	}
 	if _, err := os.Lstat(missing); !errors.Is(err, os.ErrNotExist) {
@@ -221,7 +221,7 @@ func TestReadOnlyFolder(t *testing.T) {
 	if err := os.Chmod(filepath.Join(path, logDir, "1"), 0o400); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Open(t.Context(), path, nil)
+	_, err := Open(t.Context(), urlOf(path), nil)
 	said(t, err, path, "permission denied")
 	var busy *store.BusyError
 	if errors.As(err, &busy) {

@@ -14,7 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/recordstore"
 )
 
-// Options configure a store. The zero value and nil are good defaults.
+// Options configure a store. The zero value and nil are good defaults. What is set both here
+// and in the URL must have the same value in both.
 type Options struct {
 	// MaxTTL is the longest TTL that the store accepts. Zero means no limit.
 	MaxTTL time.Duration
@@ -42,8 +43,17 @@ type engine struct {
 	broken audience.Audience
 }
 
-// Open returns a store in the folder dir. Its locks exclude all processes of this machine that
-// open the same folder. It does not block for long.
+// Open returns a store in the folder that a URL names:
+//
+//	file                      the user's own folder
+//	file:DIR                  any other folder, whose parent has to exist
+//	file:///DIR?shared=true   the same, with Options.Shared
+//
+// Its locks exclude all processes of this machine that open the same folder. The user's own
+// folder is leasehold/locks in $XDG_STATE_HOME or, if that is not set, in ~/.local/state (on
+// macOS in ~/Library/Application Support, on Windows in %LocalAppData%). In DIR write %25 for %
+// and %3F for ?, or use url.PathEscape. If the URL is wrong, the error matches store.ErrInvalid.
+// A nil o means the defaults. Open does not block for long.
 //
 // A missing folder is made, with access for its owner only. Its parent must exist unless
 // Options.MakeDir is set. Open refuses a folder that a user other than this one and the
@@ -57,13 +67,16 @@ type engine struct {
 // grant nothing more, and no other process could open the folder until the last of them has
 // ended.
 //
-// dir may contain any bytes but NUL. It must not be on a network file system; see the package
-// documentation. o may be nil.
+// The folder must not be on a network file system; see the package documentation.
 //
 // An error of the store that concerns neither the lock nor the caller's context is a
 // *store.QuorumError with one node. Its outcome is store.Refused if a person has to mend it.
-func Open(ctx context.Context, dir string, o *Options) (*store.Store, error) {
-	return open(ctx, dir, o, thisMachine())
+func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
+	dir, c, err := resolve(url, o)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, dir, &c, thisMachine())
 }
 
 func open(ctx context.Context, dir string, o *Options, m machine) (*store.Store, error) {

@@ -11,47 +11,46 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-func init() { store.Register("file", openURL) }
-
-// openURL implements store.OpenFunc.
-func openURL(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
-	dir, options, err := ParseURL(url)
-	if err != nil {
-		return nil, err
-	}
-	options.Logger = o.Logger
-	return Open(ctx, dir, options)
+func init() {
+	store.Register("file", func(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
+		return Open(ctx, url, &Options{Logger: o.Logger})
+	})
 }
 
-// ParseURL returns the folder that a URL of the scheme file: names, and the options to open it
-// with:
-//
-//	file                      the user's own folder
-//	file:DIR                  any other folder, whose parent has to exist
-//	file:///DIR?shared=true   the same, with Options.Shared
-//
-// In DIR write %25 for % and %3F for ?. ParseURL does not look for the folder. If the URL is
-// wrong, the error matches store.ErrInvalid. The user's own folder is leasehold/locks in
-// $XDG_STATE_HOME or, if that is not set, in ~/.local/state (on macOS in ~/Library/Application
-// Support, on Windows in %LocalAppData%).
-func ParseURL(raw string) (dir string, o *Options, err error) {
-	o = &Options{}
-	if dir, o.Shared, err = parseURL(raw); err != nil {
+// Dir returns the folder that a URL names, for Open. It does not look for it. If the URL is wrong,
+// the error matches store.ErrInvalid.
+func Dir(url string) (string, error) {
+	dir, _, err := resolve(url, nil)
+	return dir, err
+}
+
+// resolve returns the folder that a URL names, and the options with what it sets.
+func resolve(raw string, given *Options) (dir string, o Options, err error) {
+	var says Options
+	if dir, says.Shared, err = parseURL(raw); err != nil {
 		return "", o, fmt.Errorf("%w: %w", store.ErrInvalid, err)
 	}
 	if dir == "" {
-		o.MakeDir = true
-		dir, err = defaultDir()
+		says.MakeDir = true
+		if dir, err = defaultDir(); err != nil {
+			return "", o, err
+		}
 	}
+	o, err = settings.Join(given, says)
 	return dir, o, err
 }
 
 // parseURL parses a file: URL. An empty path means the default folder.
 func parseURL(raw string) (path string, shared bool, err error) {
-	rest := strings.TrimPrefix(strings.TrimPrefix(strings.TrimLeft(raw, " \t\r\n"), "file"), ":")
+	rest := strings.TrimLeft(raw, " \t\r\n")
+	if store.Scheme(rest) != "file" {
+		return "", false, errors.New("the URL of a folder has the form file:DIR")
+	}
+	rest = strings.TrimPrefix(strings.TrimPrefix(rest, "file"), ":")
 	rest, query, _ := strings.Cut(rest, "?")
 	path, full := strings.CutPrefix(rest, "//")
 	if full && !strings.HasPrefix(path, "/") {

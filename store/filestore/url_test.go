@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -32,9 +33,9 @@ func TestParseURL(t *testing.T) {
 	}
 	for url, says := range map[string]string{
 		"file://host/a": "another machine", "file:/a?x=1": `"x"`, "file:/a?shared=maybe": "true or false",
-		"file:/a%zz": "%25", "file:/a?shared=%zz": "?shared=true",
+		"file:/a%zz": "%25", "/a": "file:DIR", "": "file:DIR", "fileserver": "file:DIR", "file:/a?shared=%zz": "?shared=true",
 	} {
-		if _, _, err := ParseURL(url); !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), says) {
+		if _, err := Dir(url); !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want words with %q", url, err, says)
 		}
 	}
@@ -64,6 +65,14 @@ func TestOpenByURL(t *testing.T) {
 	}
 	if s, err := store.Open(t.Context(), "file:"+filepath.Join(dir, "none", "locks"), nil); s != nil || err == nil {
 		t.Errorf("open in a missing directory: %v, want an error", err)
+	}
+}
+
+// What the options say is added to what the URL says.
+func TestOptionsBesideTheURL(t *testing.T) {
+	dir, o, err := resolve("file:/a?shared=true", &Options{MaxTTL: time.Minute, MakeDir: true})
+	if err != nil || dir != "/a" || !o.Shared || !o.MakeDir || o.MaxTTL != time.Minute {
+		t.Errorf("%s, %+v, %v", dir, o, err)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package gcsstore keeps locks in a bucket of Google Cloud Storage, one object for each lock.
-// For store.Open the URL is gs://BUCKET/PREFIX, as ParseURL describes it.
+// For store.Open the URL is gs://BUCKET/PREFIX, as Open describes it.
 //
 // A step replaces the object of a lock, provided that its generation is the one that was read,
 // or 0 if there is no object; store/recordstore does the rest.

@@ -74,7 +74,7 @@ func explain(err error) error {
 	})
 }
 
-func (d *driver) bucket() string { return "/b/" + url.PathEscape(d.o.Bucket) + "/o" }
+func (d *driver) bucket() string { return "/b/" + url.PathEscape(d.o.bucket) + "/o" }
 
 // Read implements recordstore.Driver.
 func (d *driver) Read(ctx context.Context, key string) (recordstore.Item, error) {

@@ -18,10 +18,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/recordstore"
 )
 
-// Options configure a store. The zero value and nil are good defaults.
+// Options configure a store. The zero value and nil are good defaults. What is set both here
+// and in the URL must have the same value in both.
 type Options struct {
-	// Bucket is set by Open.
-	Bucket string
 	// Prefix is what the keys of all objects begin with, followed by a slash. Empty means
 	// "leasehold".
 	Prefix string
@@ -41,6 +40,8 @@ type Options struct {
 	Client *http.Client
 	// Logger is told of trouble that no caller learns of. Nil means none.
 	Logger *slog.Logger
+
+	bucket string // from the URL
 }
 
 const (
@@ -53,37 +54,40 @@ const (
 var bucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]+$`)
 
 // checked returns o with its defaults.
-func (o *Options) checked(bucket string) (Options, error) {
-	c := Options{}
-	if o != nil {
-		c = *o
-	}
-	c.Bucket, c.Prefix, c.Endpoint = bucket, cmp.Or(strings.Trim(c.Prefix, "/"), "leasehold"), strings.TrimRight(cmp.Or(c.Endpoint, endpoint), "/")
+func (o Options) checked() (Options, error) {
+	c := o
+	c.Prefix, c.Endpoint = cmp.Or(strings.Trim(c.Prefix, "/"), "leasehold"), strings.TrimRight(cmp.Or(c.Endpoint, endpoint), "/")
 	c.Poll, c.Timeout = cmp.Or(c.Poll, 2*time.Second), cmp.Or(c.Timeout, 20*time.Second)
-	if len(bucket) > 222 || !bucketForm.MatchString(bucket) {
-		return c, fmt.Errorf("%w: %q is no name of a bucket", store.ErrInvalid, store.Excerpt(bucket))
+	if len(c.bucket) > 222 || !bucketForm.MatchString(c.bucket) {
+		return c, fmt.Errorf("%w: %q is no name of a bucket", store.ErrInvalid, store.Excerpt(c.bucket))
 	}
 	return c, objects.Check(c.Prefix, c.Endpoint, c.Skew, c.Poll, c.Timeout)
 }
 
-// Open makes a client of the bucket, and tries whether it can write there, and whether the server
-// heeds generations. It blocks for Options.Timeout at most. o may be nil. The store is safe
-// for concurrent use.
+// Open makes a client of the bucket that a URL names, and tries whether it can write there, and
+// whether the server heeds generations:
+//
+//	gs://BUCKET/PREFIX?skew=1m
+//
+// The default prefix is "leasehold". endpoint, skew, poll and timeout are those of Options. A nil
+// o means the defaults. Open blocks for Options.Timeout at most. The error matches
+// store.ErrInvalid if the URL or the options are wrong, as a URL with credentials is. The store
+// is safe for concurrent use.
 //
 // Credentials are those that Google's libraries find: the file that
 // GOOGLE_APPLICATION_CREDENTIALS names, the login of gcloud, or the machine's service account.
 // None are sent to an Endpoint without TLS.
-func Open(ctx context.Context, bucket string, o *Options) (*store.Store, error) {
-	c, err := o.checked(bucket)
+func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
+	c, err := parseURL(url, o)
 	if err != nil {
 		return nil, err
 	}
-	return objects.Open(ctx, "gcs", "gs://"+bucket, recordstore.Options{Timeout: c.Timeout, Poll: c.Poll, Logger: c.Logger}, func(ctx context.Context) (*driver, error) { return connect(ctx, c) })
+	return objects.Open(ctx, "gcs", "gs://"+c.bucket, recordstore.Options{Timeout: c.Timeout, Poll: c.Poll, Logger: c.Logger}, func(ctx context.Context) (*driver, error) { return connect(ctx, c) })
 }
 
 // connect makes a driver. It has not asked the server for anything yet.
 func connect(ctx context.Context, o Options) (*driver, error) {
-	d := &driver{o: o, node: "gs://" + o.Bucket, client: objects.Client{HTTP: o.Client, Timeout: o.Timeout / 4, Say: say, Slow: slow}}
+	d := &driver{o: o, node: "gs://" + o.bucket, client: objects.Client{HTTP: o.Client, Timeout: o.Timeout / 4, Say: say, Slow: slow}}
 	if o.Endpoint != endpoint {
 		d.node += " at " + o.Endpoint
 	}

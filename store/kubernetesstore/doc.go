@@ -1,5 +1,5 @@
 // Package kubernetesstore keeps locks in Kubernetes, one Lease object of coordination.k8s.io/v1 for
-// each lock. For store.Open the URL is kubernetes://NAMESPACE, as ParseURL describes it.
+// each lock. For store.Open the URL is kubernetes://NAMESPACE, as Open describes it.
 //
 // A step replaces the object if its resourceVersion is the one that was read. The record of the
 // lock is in an annotation; store/recordstore does the rest.

@@ -40,7 +40,7 @@ func (d *driver) Key(name string) string { return keyOf(name) }
 
 // leases returns the URL of the objects, or of one if name is not empty.
 func (d *driver) leases(name string, query url.Values) string {
-	path := d.server + "/apis/coordination.k8s.io/v1/namespaces/" + d.o.Namespace + "/leases"
+	path := d.server + "/apis/coordination.k8s.io/v1/namespaces/" + d.o.namespace + "/leases"
 	if name != "" {
 		path += "/" + name
 	}

@@ -32,13 +32,13 @@ type Examination struct {
 // Examine asks for the rights, tries whether the server refuses writes of an old
 // resourceVersion, and acquires and releases a lock with a name that nobody uses. It changes no lock
 // that others use. It blocks for a few times Options.Timeout at most. The error is about the
-// options; what is wrong with the server is in the result.
-func Examine(ctx context.Context, namespace string, o *Options) (Examination, error) {
-	c, err := o.checked(namespace)
+// URL and the options; what is wrong with the server is in the result.
+func Examine(ctx context.Context, url string, o *Options) (Examination, error) {
+	c, err := parseURL(url, o)
 	if err != nil {
 		return Examination{}, err
 	}
-	e := Examination{Node: "namespace " + namespace}
+	e := Examination{Node: "namespace " + c.namespace}
 	config, err := c.config()
 	if err != nil {
 		e.Unusable = err
@@ -74,7 +74,7 @@ func (d *driver) ask(ctx context.Context, e *Examination) error {
 	}
 	for _, verb := range verbs[ToLock] {
 		ask := review{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"}
-		ask.Spec.ResourceAttributes = map[string]string{"group": "coordination.k8s.io", "resource": "leases", "namespace": d.o.Namespace, "verb": verb}
+		ask.Spec.ResourceAttributes = map[string]string{"group": "coordination.k8s.io", "resource": "leases", "namespace": d.o.namespace, "verb": verb}
 		told, err := objects.Again(ctx, func(ctx context.Context) (*review, error) {
 			told, _, err := do[review](ctx, d, http.MethodPost, d.server+"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", jsonType, ask)
 			return told, explain(err)

@@ -18,10 +18,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/recordstore"
 )
 
-// Options configure a store. The zero value and nil are good defaults.
+// Options configure a store. The zero value and nil are good defaults. What is set both here
+// and in the URL must have the same value in both.
 type Options struct {
-	// Namespace is set by Open.
-	Namespace string
 	// Kubeconfig is a file with servers and credentials. Empty means those that KUBECONFIG names, or
 	// ~/.kube/config, or, if there are none, the service account of the pod.
 	Kubeconfig string
@@ -38,6 +37,8 @@ type Options struct {
 	Timeout time.Duration
 	// Logger is told of trouble that no caller learns of. Nil means none.
 	Logger *slog.Logger
+
+	namespace string // from the URL
 }
 
 // poll is how often a waiter looks whose API server does not push, and look how often if it does.
@@ -49,15 +50,12 @@ const (
 var namespaceForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
 // checked returns o with its defaults.
-func (o *Options) checked(namespace string) (Options, error) {
-	c := Options{}
-	if o != nil {
-		c = *o
-	}
-	c.Namespace, c.Timeout = namespace, cmp.Or(c.Timeout, 10*time.Second)
+func (o Options) checked() (Options, error) {
+	c := o
+	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
 	switch {
-	case len(namespace) > 63 || !namespaceForm.MatchString(namespace):
-		return c, fmt.Errorf("%w: %q is no name of a namespace", store.ErrInvalid, store.Excerpt(namespace))
+	case len(c.namespace) > 63 || !namespaceForm.MatchString(c.namespace):
+		return c, fmt.Errorf("%w: %q is no name of a namespace", store.ErrInvalid, store.Excerpt(c.namespace))
 	case c.Skew < 0 || c.Timeout < 0:
 		return c, fmt.Errorf("%w: skew and timeout cannot be negative", store.ErrInvalid)
 	}
@@ -65,14 +63,19 @@ func (o *Options) checked(namespace string) (Options, error) {
 }
 
 // Open makes a client of the API server, and tries whether it can look at locks in the
-// namespace. It blocks for Options.Timeout at most. o may be nil. The store is safe for
-// concurrent use.
-func Open(ctx context.Context, namespace string, o *Options) (*store.Store, error) {
-	c, err := o.checked(namespace)
+// namespace that a URL names:
+//
+//	kubernetes://NAMESPACE?context=NAME
+//
+// context, kubeconfig, skew and timeout are those of Options. A nil o means the defaults. Open
+// blocks for Options.Timeout at most. The error matches store.ErrInvalid if the URL or the
+// options are wrong, as a URL with credentials is. The store is safe for concurrent use.
+func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
+	c, err := parseURL(url, o)
 	if err != nil {
 		return nil, err
 	}
-	return objects.Open(ctx, "kubernetes", "namespace "+namespace, recordstore.Options{Timeout: c.Timeout, Poll: poll, Look: look, Logger: c.Logger}, func(context.Context) (*driver, error) { return connect(c) })
+	return objects.Open(ctx, "kubernetes", "namespace "+c.namespace, recordstore.Options{Timeout: c.Timeout, Poll: poll, Look: look, Logger: c.Logger}, func(context.Context) (*driver, error) { return connect(c) })
 }
 
 // config returns the server and the credentials.
@@ -105,7 +108,7 @@ func connect(o Options) (*driver, error) {
 		return nil, recordstore.Refusal("%w", err)
 	}
 	return &driver{
-		o: o, server: strings.TrimRight(server.String(), "/"), node: "namespace " + o.Namespace + " at " + server.Host,
+		o: o, server: strings.TrimRight(server.String(), "/"), node: "namespace " + o.namespace + " at " + server.Host,
 		client: objects.Client{
 			HTTP:    &http.Client{Transport: client.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 			Timeout: o.Timeout / 4, Say: say, Slow: slow, Untrusted: untrusted,

@@ -25,8 +25,13 @@ var verbs = map[Use][]string{
 }
 
 // Rights returns manifests of the Role that a use needs, and of its binding to a service account of
-// the namespace. Both have the account's name. The error matches store.ErrInvalid.
-func Rights(namespace, account string, use Use) (string, error) {
+// the namespace that a URL names. Both have the account's name. The error matches
+// store.ErrInvalid.
+func Rights(url, account string, use Use) (string, error) {
+	o, err := parseURL(url, nil)
+	if err != nil {
+		return "", err
+	}
 	if len(account) > maxName || !nameForm.MatchString(account) {
 		return "", fmt.Errorf("%w: %q is no name of a service account", store.ErrInvalid, store.Excerpt(account))
 	}
@@ -53,5 +58,5 @@ subjects:
   - kind: ServiceAccount
     name: %[2]s
     namespace: %[1]s
-`, namespace, account, strings.Join(verbs[use], ", ")), nil
+`, o.namespace, account, strings.Join(verbs[use], ", ")), nil
 }

@@ -6,18 +6,14 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/objects"
+	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-func init() { store.Register("kubernetes", openURL) }
-
-func openURL(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
-	namespace, options, err := ParseURL(url)
-	if err != nil {
-		return nil, err
-	}
-	options.Logger = o.Logger
-	return Open(ctx, namespace, options)
+func init() {
+	store.Register("kubernetes", func(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
+		return Open(ctx, url, &Options{Logger: o.Logger})
+	})
 }
 
 var scheme = objects.Scheme[Options]{
@@ -30,22 +26,21 @@ var scheme = objects.Scheme[Options]{
 	},
 }
 
-// ParseURL parses a URL of the scheme kubernetes:
-//
-//	kubernetes://NAMESPACE?context=NAME
-//
-// context, kubeconfig, skew and timeout are those of Options.
-//
-// ParseURL connects to nothing and reads no file. Its errors match store.ErrInvalid.
-func ParseURL(raw string) (namespace string, o *Options, err error) {
-	o = &Options{}
-	namespace, path, err := scheme.Parse(raw, o)
+// parseURL returns the options with what a URL sets. It connects to nothing. Its errors match
+// store.ErrInvalid.
+func parseURL(raw string, given *Options) (Options, error) {
+	var says Options
+	namespace, path, err := scheme.Parse(raw, &says)
 	if err != nil {
-		return "", nil, err
+		return says, err
 	}
 	if path != "" && path != "/" {
-		return "", nil, fmt.Errorf("%w: the URL of Kubernetes has the form kubernetes://NAMESPACE, and nothing after the namespace but settings", store.ErrInvalid)
+		return says, fmt.Errorf("%w: the URL of Kubernetes has the form kubernetes://NAMESPACE, and nothing after the namespace but settings", store.ErrInvalid)
 	}
-	_, err = o.checked(namespace)
-	return namespace, o, err
+	o, err := settings.Join(given, says)
+	if err != nil {
+		return o, err
+	}
+	o.namespace = namespace
+	return o.checked()
 }

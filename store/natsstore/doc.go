@@ -1,5 +1,5 @@
 // Package natsstore keeps locks in NATS JetStream, one message for each lock. For store.Open
-// the URL is nats://HOST/BUCKET, as ParseURL describes it.
+// the URL is nats://HOST/BUCKET, as Open describes it.
 //
 // Each bucket is a stream, LEASEHOLD_ and its name, with one message for each subject. A
 // step replaces the message of a lock, provided that its sequence is the one that was read;

@@ -37,10 +37,10 @@ type Examination struct {
 
 // Examine opens the stream as Open does, and acquires and releases a lock with a name that nobody
 // uses. It changes no other lock. It blocks for a few times Options.Timeout at most. The
-// error is about the options; what is wrong with the servers is in the result.
-func Examine(ctx context.Context, servers []string, o *Options) (Examination, error) {
+// error is about the URL and the options; what is wrong with the servers is in the result.
+func Examine(ctx context.Context, url string, o *Options) (Examination, error) {
+	servers, c, err := parseURL(url, o)
 	e := Examination{Node: strings.Join(servers, ",")}
-	c, err := o.checked()
 	if err != nil {
 		return e, err
 	}

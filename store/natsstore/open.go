@@ -19,7 +19,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/recordstore"
 )
 
-// Options configure a store. The zero value and nil are good defaults.
+// Options configure a store. The zero value and nil are good defaults. What is set both here
+// and in the URL must have the same value in both.
 type Options struct {
 	// Bucket names the stream, in letters, digits, - and _. Empty means "default".
 	Bucket string
@@ -42,9 +43,10 @@ type Options struct {
 	// Timeout bounds each step, including the time in which a cluster elects a leader. Zero
 	// means 5 s.
 	Timeout time.Duration
-	// User and Password, or Token, or CredentialsFile log in.
+	// User and Password, or Token, or CredentialsFile log in. A user without a password has that
+	// of NATS_PASSWORD.
 	User, Password, Token, CredentialsFile string
-	// TLS is used if it is not nil.
+	// TLS is used if it is not nil, or if the URL has tls=true; the files of the URL are added.
 	TLS *tls.Config
 	// Logger is told of trouble that no caller learns of. Nil means none.
 	Logger *slog.Logger
@@ -53,11 +55,8 @@ type Options struct {
 var bucketForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // checked returns o with its defaults.
-func (o *Options) checked() (Options, error) {
-	c := Options{}
-	if o != nil {
-		c = *o
-	}
+func (o Options) checked() (Options, error) {
+	c := o
 	c.Bucket = cmp.Or(c.Bucket, "default")
 	c.Skew, c.KeepIdle, c.Timeout = cmp.Or(c.Skew, time.Minute), cmp.Or(c.KeepIdle, time.Hour), cmp.Or(c.Timeout, 5*time.Second)
 	switch {
@@ -76,17 +75,25 @@ func (o *Options) checked() (Options, error) {
 	return c, nil
 }
 
-// Open connects to the servers, such as 10.0.0.1:4222, and opens the stream. It makes the
-// stream if there is none, and refuses one that was made for something else. It blocks for
-// Options.Timeout at most. o may be nil. The store is safe for concurrent use, and closes
-// the connection when it is closed.
-func Open(ctx context.Context, servers []string, o *Options) (*store.Store, error) {
-	c, err := o.checked()
+// Open connects to the servers that a URL names, and opens the stream:
+//
+//	nats://USER:PASSWORD@HOST:PORT,HOST:PORT,HOST:PORT/BUCKET?sync=always
+//	nats://HOST/BUCKET?tls=true&ca=/etc/ssl/ca.pem&creds=/etc/app/nats.creds
+//
+// The default port is 4222 and the default bucket "default". replicas, sync, skew and timeout
+// are those of Options, and monitor has Options.Monitors, separated by commas. With tls=true, ca
+// names a file with the certificates to trust instead of the system's, and cert and key those
+// of the client, which are read at each connection. A URL whose user is empty and that has a
+// password logs in with that as its token. A nil o means the defaults. The error matches
+// store.ErrInvalid if the URL or the options are wrong, and contains no password.
+//
+// Open makes the stream if there is none, and refuses one that was made for something else. It
+// blocks for Options.Timeout at most. The store is safe for concurrent use, and closes the
+// connection when it is closed.
+func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
+	servers, c, err := parseURL(url, o)
 	if err != nil {
 		return nil, err
-	}
-	if len(servers) == 0 {
-		return nil, fmt.Errorf("%w: a store in NATS needs the address of a server", store.ErrInvalid)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()

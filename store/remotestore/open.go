@@ -15,14 +15,17 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/keypair"
+	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Options configure a store. The zero value and nil mean the defaults.
+// Options configure a store. The zero value and nil mean the defaults. What is set both here and in
+// the URL must have the same value in both.
 type Options struct {
 	// Token is sent with each request. Default: the variable LEASEHOLD_TOKEN, or none.
 	Token string
-	// TLS says which servers to trust, and which certificate to show. Default: the system's.
+	// TLS says which servers to trust, and which certificate to show. The files of the URL are added.
+	// Default: the system's.
 	TLS *tls.Config
 	// Timeout is how long one server may take to answer. Default 5 seconds.
 	Timeout time.Duration
@@ -51,12 +54,8 @@ func init() {
 // what the store can do. The error matches store.ErrInvalid if the URL or the options are wrong,
 // and store.ErrQuorum if no server answers. What the store behind the servers cannot do is refused with
 // store.ErrUnsupported.
-func Open(ctx context.Context, rawURL string, o *Options) (*store.Store, error) {
-	var c Options
-	if o != nil {
-		c = *o
-	}
-	servers, err := parse(rawURL, &c)
+func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
+	servers, c, err := parse(url, o)
 	if err != nil {
 		return nil, err
 	}
@@ -86,10 +85,10 @@ func Open(ctx context.Context, rawURL string, o *Options) (*store.Store, error) 
 	return store.New(s), nil
 }
 
-// parse returns the base URLs of the servers, and sets options from the URL.
-func parse(rawURL string, o *Options) (servers []string, err error) {
-	wrong := func(format string, args ...any) ([]string, error) {
-		return nil, fmt.Errorf("%w: the URL of a leasehold server: %s", store.ErrInvalid, fmt.Sprintf(format, args...))
+// parse returns the base URLs of the servers, and the options with what the URL sets.
+func parse(rawURL string, given *Options) (servers []string, o Options, err error) {
+	wrong := func(format string, args ...any) ([]string, Options, error) {
+		return nil, o, fmt.Errorf("%w: the URL of a leasehold server: %s", store.ErrInvalid, fmt.Sprintf(format, args...))
 	}
 	var query url.Values
 	prefix := ""
@@ -128,7 +127,9 @@ func parse(rawURL string, o *Options) (servers []string, err error) {
 	if len(servers) == 0 {
 		return wrong("it is empty")
 	}
-	return servers, o.fromQuery(query, wrong)
+	fail := func(format string, args ...any) error { _, _, err := wrong(format, args...); return err }
+	o, err = withQuery(query, given, fail)
+	return servers, o, err
 }
 
 func isLoopback(host string) bool {
@@ -136,36 +137,39 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// fromQuery sets the options that a URL names.
-func (o *Options) fromQuery(q url.Values, wrong func(string, ...any) ([]string, error)) error {
-	fail := func(format string, args ...any) error { _, err := wrong(format, args...); return err }
+// withQuery returns the options with what the query of a URL sets.
+func withQuery(q url.Values, given *Options, fail func(string, ...any) error) (o Options, err error) {
 	for name := range q {
 		switch name {
 		case "token_file", "ca", "cert", "key", "timeout":
 		default:
-			return fail("there is no option %q: choose token_file, ca, cert, key, timeout", name)
+			return o, fail("there is no option %q: choose token_file, ca, cert, key, timeout", name)
 		}
 	}
+	var says Options
 	if file := q.Get("token_file"); file != "" {
 		b, err := os.ReadFile(file)
 		if err != nil {
-			return fail("token_file: %v", err)
+			return o, fail("token_file: %v", err)
 		}
-		o.Token = strings.TrimSpace(string(b))
-	}
-	if o.Token == "" {
-		o.Token = strings.TrimSpace(os.Getenv(tokenVar))
+		says.Token = strings.TrimSpace(string(b))
 	}
 	if t := q.Get("timeout"); t != "" {
 		d, err := time.ParseDuration(t)
 		if err != nil || d <= 0 {
-			return fail("timeout %q is no time such as 5s", t)
+			return o, fail("timeout %q is no time such as 5s", t)
 		}
-		o.Timeout = d
+		says.Timeout = d
+	}
+	if o, err = settings.Join(given, says); err != nil {
+		return o, err
+	}
+	if o.Token == "" {
+		o.Token = strings.TrimSpace(os.Getenv(tokenVar))
 	}
 	ca, cert, key := q.Get("ca"), q.Get("cert"), q.Get("key")
 	if ca+cert+key == "" {
-		return nil
+		return o, nil
 	}
 	c := &tls.Config{}
 	if o.TLS != nil {
@@ -174,19 +178,19 @@ func (o *Options) fromQuery(q url.Values, wrong func(string, ...any) ([]string, 
 	if ca != "" {
 		b, err := os.ReadFile(ca)
 		if err != nil {
-			return fail("ca: %v", err)
+			return o, fail("ca: %v", err)
 		}
 		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(b) {
-			return fail("ca: %v", errors.New(ca+" has no certificate in PEM"))
+			return o, fail("ca: %v", errors.New(ca+" has no certificate in PEM"))
 		}
 	}
 	if cert+key != "" {
 		get, err := keypair.Files(cert, key)
 		if err != nil {
-			return fail("cert and key: %v", err)
+			return o, fail("cert and key: %v", err)
 		}
 		c.GetClientCertificate = get
 	}
 	o.TLS = c
-	return nil
+	return o, nil
 }

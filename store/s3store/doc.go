@@ -1,5 +1,5 @@
 // Package s3store keeps locks in a bucket of S3, or of a server that speaks its protocol, one
-// object for each lock. For store.Open the URL is s3://BUCKET/PREFIX, as ParseURL describes it.
+// object for each lock. For store.Open the URL is s3://BUCKET/PREFIX, as Open describes it.
 //
 // A step replaces the object of a lock, provided that its ETag is the one that was read
 // (If-Match), or that there is no object (If-None-Match); store/recordstore does the rest.

@@ -58,7 +58,7 @@ func (d *driver) Read(ctx context.Context, key string) (recordstore.Item, error)
 	}
 	ctx, cancel := d.request(ctx)
 	defer cancel()
-	out, err := d.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &d.o.Bucket, Key: d.object(key)})
+	out, err := d.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &d.o.bucket, Key: d.object(key)})
 	d.heard(err)
 	switch {
 	case isAbsent(err):
@@ -97,7 +97,7 @@ func (d *driver) Write(ctx context.Context, key string, value []byte, version st
 	}
 	ctx, cancel := d.request(ctx)
 	defer cancel()
-	in := &s3.PutObjectInput{Bucket: &d.o.Bucket, Key: d.object(key), Body: bytes.NewReader(value), ContentType: aws.String("application/octet-stream")}
+	in := &s3.PutObjectInput{Bucket: &d.o.bucket, Key: d.object(key), Body: bytes.NewReader(value), ContentType: aws.String("application/octet-stream")}
 	if version == absent {
 		in.IfNoneMatch = aws.String("*")
 	} else {
@@ -122,7 +122,7 @@ func (d *driver) List(ctx context.Context, each func(string, recordstore.Item) e
 // keys sends the keys of all records to found.
 func (d *driver) keys(ctx context.Context, found chan<- string) error {
 	prefix := *d.object("")
-	in := &s3.ListObjectsV2Input{Bucket: &d.o.Bucket, Prefix: &prefix}
+	in := &s3.ListObjectsV2Input{Bucket: &d.o.bucket, Prefix: &prefix}
 	for {
 		page, err := objects.Again(ctx, func(ctx context.Context) (*s3.ListObjectsV2Output, error) { return d.page(ctx, in) })
 		if err != nil {

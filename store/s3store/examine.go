@@ -25,14 +25,14 @@ type Examination struct {
 
 // Examine tries the conditions as Open does, has writes compete, and acquires and releases a
 // lock. It changes no lock that others use, and makes about 80 requests. It blocks for a few
-// times Options.Timeout at most. The error is about the options; what is wrong with the
+// times Options.Timeout at most. The error is about the URL and the options; what is wrong with the
 // server is in the result.
-func Examine(ctx context.Context, bucket string, o *Options) (Examination, error) {
-	c, err := o.checked(bucket)
+func Examine(ctx context.Context, url string, o *Options) (Examination, error) {
+	c, err := parseURL(url, o)
 	if err != nil {
 		return Examination{}, err
 	}
-	e := Examination{Node: "s3://" + bucket}
+	e := Examination{Node: "s3://" + c.bucket}
 	e.Took, e.Unusable = objects.Examine(ctx, c.Timeout, func(ctx context.Context) (*driver, error) {
 		d, err := connect(ctx, c)
 		if err == nil {

@@ -21,10 +21,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/recordstore"
 )
 
-// Options configure a store. The zero value and nil are good defaults for S3 itself.
+// Options configure a store. The zero value and nil are good defaults for S3 itself. What is set both here
+// and in the URL must have the same value in both.
 type Options struct {
-	// Bucket is set by Open.
-	Bucket string
 	// Prefix is what the keys of all objects begin with, followed by a slash. Empty means
 	// "leasehold".
 	Prefix string
@@ -54,6 +53,8 @@ type Options struct {
 	Config *aws.Config
 	// Logger is told of trouble that no caller learns of. Nil means none.
 	Logger *slog.Logger
+
+	bucket string // from the URL
 }
 
 // bucketForm leaves the length to checked: a program that is large for its counts would be made
@@ -61,31 +62,36 @@ type Options struct {
 var bucketForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]+$`)
 
 // checked returns o with its defaults.
-func (o *Options) checked(bucket string) (Options, error) {
-	c := Options{}
-	if o != nil {
-		c = *o
-	}
-	c.Bucket, c.Prefix = bucket, cmp.Or(strings.Trim(c.Prefix, "/"), "leasehold")
+func (o Options) checked() (Options, error) {
+	c := o
+	c.Prefix = cmp.Or(strings.Trim(c.Prefix, "/"), "leasehold")
 	c.Poll, c.Timeout = cmp.Or(c.Poll, time.Second), cmp.Or(c.Timeout, 10*time.Second)
-	if len(bucket) > 255 || !bucketForm.MatchString(bucket) {
-		return c, fmt.Errorf("%w: %q is no name of a bucket", store.ErrInvalid, store.Excerpt(bucket))
+	if len(c.bucket) > 255 || !bucketForm.MatchString(c.bucket) {
+		return c, fmt.Errorf("%w: %q is no name of a bucket", store.ErrInvalid, store.Excerpt(c.bucket))
 	}
 	return c, objects.Check(c.Prefix, c.Endpoint, c.Skew, c.Poll, c.Timeout)
 }
 
-// Open makes a client of the bucket, and tries whether its server heeds conditions. It
-// blocks for Options.Timeout at most. o may be nil. The store is safe for concurrent use.
+// Open makes a client of the bucket that a URL names, and tries whether its server heeds
+// conditions:
+//
+//	s3://BUCKET/PREFIX?region=eu-central-1
+//	s3://BUCKET/PREFIX?endpoint=https://HOST:9000&durable=true
+//
+// The default prefix is "leasehold". endpoint, region, profile, virtual_host, durable, skew, poll
+// and timeout are those of Options. A nil o means the defaults. Open blocks for Options.Timeout
+// at most. The error matches store.ErrInvalid if the URL or the options are wrong, as a URL
+// with credentials is. The store is safe for concurrent use.
 //
 // Credentials come from where other programs with the SDK of AWS look for them: the
 // environment, the shared configuration, or the machine. They are fetched again before they
 // end.
-func Open(ctx context.Context, bucket string, o *Options) (*store.Store, error) {
-	c, err := o.checked(bucket)
+func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
+	c, err := parseURL(url, o)
 	if err != nil {
 		return nil, err
 	}
-	return objects.Open(ctx, "s3", "s3://"+bucket, recordstore.Options{Timeout: c.Timeout, Poll: c.Poll, Logger: c.Logger}, func(ctx context.Context) (*driver, error) { return connect(ctx, c) })
+	return objects.Open(ctx, "s3", "s3://"+c.bucket, recordstore.Options{Timeout: c.Timeout, Poll: c.Poll, Logger: c.Logger}, func(ctx context.Context) (*driver, error) { return connect(ctx, c) })
 }
 
 // connect makes a driver. It has not asked the server for anything yet.
@@ -110,7 +116,7 @@ func connect(ctx context.Context, o Options) (*driver, error) {
 			s.Region = "us-east-1" // which other servers expect
 		}
 	})
-	d.node = "s3://" + o.Bucket
+	d.node = "s3://" + o.bucket
 	if base := d.client.Options().BaseEndpoint; base != nil {
 		d.node += " at " + *base
 	}

@@ -2,21 +2,18 @@ package s3store
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/objects"
+	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-func init() { store.Register("s3", openURL) }
-
-func openURL(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
-	bucket, options, err := ParseURL(url)
-	if err != nil {
-		return nil, err
-	}
-	options.Logger = o.Logger
-	return Open(ctx, bucket, options)
+func init() {
+	store.Register("s3", func(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
+		return Open(ctx, url, &Options{Logger: o.Logger})
+	})
 }
 
 var scheme = objects.Scheme[Options]{
@@ -33,23 +30,19 @@ var scheme = objects.Scheme[Options]{
 	},
 }
 
-// ParseURL parses a URL of the scheme s3:
-//
-//	s3://BUCKET/PREFIX?region=eu-central-1
-//	s3://BUCKET/PREFIX?endpoint=https://HOST:9000&durable=true
-//
-// The default prefix is "leasehold". endpoint, region, profile, virtual_host, durable, skew,
-// poll and timeout are those of Options.
-//
-// ParseURL connects to nothing. Its errors match store.ErrInvalid. A URL with credentials is
-// one: they belong into the environment or the shared configuration of AWS.
-func ParseURL(raw string) (bucket string, o *Options, err error) {
-	o = &Options{}
-	bucket, o.Prefix, err = scheme.Parse(raw, o)
+// parseURL returns the options with what a URL sets. It connects to nothing. Its errors match
+// store.ErrInvalid.
+func parseURL(raw string, given *Options) (Options, error) {
+	var says Options
+	bucket, path, err := scheme.Parse(raw, &says)
 	if err != nil {
-		return "", nil, err
+		return says, err
 	}
-	c, err := o.checked(bucket)
-	o.Prefix = c.Prefix
-	return bucket, o, err
+	says.Prefix = strings.Trim(path, "/")
+	o, err := settings.Join(given, says)
+	if err != nil {
+		return o, err
+	}
+	o.bucket = bucket
+	return o.checked()
 }

@@ -13,7 +13,7 @@ import (
 // The program also imports a driver, such as _ "github.com/jackc/pgx/v5/stdlib".
 func ExampleOpen() {
 	ctx := context.Background()
-	st, err := sqlstore.Open(ctx, sqlstore.PostgreSQL, "pgx", "postgres://app@db.internal/app", nil)
+	st, err := sqlstore.Open(ctx, "postgres://app@db.internal/app", nil)
 	if err != nil {
 		log.Fatal(err)
 	}

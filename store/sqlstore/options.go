@@ -15,7 +15,8 @@ const (
 	DefaultTimeout = 5 * time.Second
 )
 
-// Options configure a Store. The zero value and nil are good defaults.
+// Options configure a Store. The zero value and nil are good defaults. What is set both here
+// and in the URL must have the same value in both.
 type Options struct {
 	// Schema is the database schema of the table. In MySQL it is a database. Empty means
 	// DefaultSchema.

@@ -199,15 +199,24 @@ type Examination struct {
 	Took time.Duration
 }
 
-// Examine checks whether a store can be opened and a lock acquired in it, and asks
-// the server about itself. It tries this on a name of its own. It blocks as New and
-// Acquire do. o may be nil.
-func Examine(ctx context.Context, db *sql.DB, d Dialect, o *Options) Examination {
+// Examine checks whether a store can be opened, as by Open, and a lock acquired in it, and asks
+// the server about itself. It tries this on a name of its own. It blocks as Open and
+// Acquire do. The error is about the URL and the options; what is wrong with the server is in the
+// result.
+func Examine(ctx context.Context, url string, o *Options) (Examination, error) {
 	var e Examination
-	r, err := newRecords(db, false, d, o)
+	u, c, err := parse(url, o)
 	if err != nil {
-		e.Unusable = err
-		return e
+		return e, err
+	}
+	db, err := u.OpenDB()
+	if err != nil {
+		return e, err
+	}
+	defer db.Close()
+	r, err := newRecords(db, false, u.Dialect, &c)
+	if err != nil {
+		return e, err
 	}
 	s := recordstore.New(r, &recordstore.Options{Timeout: r.o.Timeout})
 	defer s.Close()
@@ -217,7 +226,7 @@ func Examine(ctx context.Context, db *sql.DB, d Dialect, o *Options) Examination
 		e.Server, e.Known = *is, true
 	}
 	if e.Unusable != nil {
-		return e
+		return e, nil
 	}
 	if r.bells != nil {
 		e.Polled = r.bells.why(ctx)
@@ -226,11 +235,11 @@ func Examine(ctx context.Context, db *sql.DB, d Dialect, o *Options) Examination
 	sent := r.clock.Now()
 	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: l}); err != nil {
 		e.Unusable = err
-		return e
+		return e, nil
 	}
 	e.Unusable = s.Release(ctx, store.ReleaseRequest{Lease: l})
 	e.Took = r.clock.Now().Sub(sent)
-	return e
+	return e, nil
 }
 
 // failedOpen shapes the error of Open.

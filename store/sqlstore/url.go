@@ -17,21 +17,14 @@ var dialects = map[string]Dialect{"postgres": PostgreSQL, "postgresql": PostgreS
 
 func init() {
 	for scheme := range dialects {
-		store.Register(scheme, openURL)
+		store.Register(scheme, func(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
+			return Open(ctx, url, &Options{Logger: o.Logger})
+		})
 	}
 }
 
-// openURL implements store.OpenFunc.
-func openURL(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
-	u, err := ParseURL(url)
-	if err != nil {
-		return nil, err
-	}
-	u.Options.Logger = o.Logger
-	return Open(ctx, u.Dialect, u.Driver, u.DSN, &u.Options)
-}
-
-// URL is what a URL says about a store.
+// URL is what a URL says about a store: it is for administrators, who need the handle of the
+// database for Install.
 type URL struct {
 	Dialect Dialect
 	// Driver is a driver that the program has imported. DSN is what it connects to.

@@ -24,10 +24,10 @@ import (
 var kind = objectstest.Kind{
 	Start: start,
 	Open: func(ctx context.Context, endpoint string, o objectstest.Options) (*store.Store, error) {
-		return azblobstore.Open(ctx, container, &azblobstore.Options{Account: account, Key: key, Endpoint: endpoint + "/" + account, Prefix: o.Prefix, Skew: o.Skew, Poll: o.Poll, Timeout: o.Timeout})
+		return azblobstore.Open(ctx, "azblob://"+container, &azblobstore.Options{Account: account, Key: key, Endpoint: endpoint + "/" + account, Prefix: o.Prefix, Skew: o.Skew, Poll: o.Poll, Timeout: o.Timeout})
 	},
 	Examine: func(ctx context.Context, endpoint string, timeout time.Duration) (objectstest.Examination, error) {
-		e, err := azblobstore.Examine(ctx, container, &azblobstore.Options{Account: account, Key: key, Endpoint: endpoint + "/" + account, Timeout: timeout})
+		e, err := azblobstore.Examine(ctx, "azblob://"+container, &azblobstore.Options{Account: account, Key: key, Endpoint: endpoint + "/" + account, Timeout: timeout})
 		return objectstest.Examination{Node: e.Node, Class: e.Class, Unusable: e.Unusable}, err
 	},
 	ByHand: byHand,
@@ -118,7 +118,7 @@ func TestCredentials(t *testing.T) {
 	refused := func(what string, o azblobstore.Options, says string) {
 		t.Helper()
 		o.Account, o.Timeout = account, 2*time.Second
-		s, err := azblobstore.Open(t.Context(), container, &o)
+		s, err := azblobstore.Open(t.Context(), "azblob://"+container, &o)
 		if err == nil {
 			s.Close()
 		}
@@ -135,7 +135,7 @@ func TestCredentials(t *testing.T) {
 	refused("a key that is none", azblobstore.Options{Key: "hush", Endpoint: url + "/"}, "")
 	refused("another key", azblobstore.Options{Key: "aHVzaA==", Endpoint: url}, "403")
 	t.Setenv("AZURE_STORAGE_KEY", key)
-	if s, err := azblobstore.Open(t.Context(), "other", &azblobstore.Options{Account: account, Endpoint: url}); !errors.Is(err, recordstore.ErrRefused) {
+	if s, err := azblobstore.Open(t.Context(), "azblob://other", &azblobstore.Options{Account: account, Endpoint: url}); !errors.Is(err, recordstore.ErrRefused) {
 		t.Errorf("a container that there is not: %v, %v, want a refusal", s, err)
 	}
 	s, err := store.Open(t.Context(), "azblob://"+container+"?account="+account+"&endpoint="+url, nil)
@@ -143,28 +143,4 @@ func TestCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close()
-}
-
-func TestParseURL(t *testing.T) {
-	t.Setenv("AZURE_STORAGE_ACCOUNT", "acc")
-	for url, want := range map[string]azblobstore.Options{
-		"azblob://my-container":                      {Prefix: "leasehold", Account: "acc"},
-		"azblob://b-12/app/locks/?account=other1":    {Prefix: "app/locks", Account: "other1"},
-		"azblob://bbb?endpoint=http://[::1]:900/acc": {Prefix: "leasehold", Account: "acc", Endpoint: "http://[::1]:900/acc"},
-		"azblob://bbb?skew=1m&poll=5s&timeout=9s":    {Prefix: "leasehold", Account: "acc", Skew: time.Minute, Poll: 5 * time.Second, Timeout: 9 * time.Second},
-	} {
-		c, o, err := azblobstore.ParseURL(url)
-		if err != nil {
-			t.Errorf("%s: %v", url, err)
-			continue
-		}
-		if *o != want || !strings.HasPrefix(url[9:], c) {
-			t.Errorf("%s: container %q, %+v, want %+v", url, c, *o, want)
-		}
-	}
-	for _, url := range []string{"", "azblob:", "azblob://", "s3://aaa", "azblob://Container", "azblob://a--b", "azblob://me:hush@bbb", "azblob://bbb/a//b", "azblob://bbb?x=1", "azblob://bbb?skew=5", "azblob://bbb?account=A", "azblob://bbb?endpoint=https://k:hush@h", "azblob://bbb?skew=1s&skew=2s", "azblob://bbb#x"} {
-		if _, _, err := azblobstore.ParseURL(url); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "hush") {
-			t.Errorf("%q: %v, want an error that matches ErrInvalid and has no secret", url, err)
-		}
-	}
 }

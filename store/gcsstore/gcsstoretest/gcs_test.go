@@ -19,10 +19,10 @@ import (
 var kind = objectstest.Kind{
 	Start: start,
 	Open: func(ctx context.Context, endpoint string, o objectstest.Options) (*store.Store, error) {
-		return gcsstore.Open(ctx, bucket, &gcsstore.Options{Endpoint: endpoint, Prefix: o.Prefix, Skew: o.Skew, Poll: o.Poll, Timeout: o.Timeout})
+		return gcsstore.Open(ctx, "gs://"+bucket, &gcsstore.Options{Endpoint: endpoint, Prefix: o.Prefix, Skew: o.Skew, Poll: o.Poll, Timeout: o.Timeout})
 	},
 	Examine: func(ctx context.Context, endpoint string, timeout time.Duration) (objectstest.Examination, error) {
-		e, err := gcsstore.Examine(ctx, bucket, &gcsstore.Options{Endpoint: endpoint, Timeout: timeout})
+		e, err := gcsstore.Examine(ctx, "gs://"+bucket, &gcsstore.Options{Endpoint: endpoint, Timeout: timeout})
 		return objectstest.Examination{Node: e.Node, Class: e.Class, Unusable: e.Unusable}, err
 	},
 	ByHand: byHand,
@@ -129,29 +129,6 @@ func TestCredentials(t *testing.T) {
 		}
 		if says == "" && err != nil || says != "" && (!errors.Is(err, recordstore.ErrRefused) || !strings.Contains(err.Error(), says)) {
 			t.Errorf("%s: %v, want a refusal that says %q, if anything", url, err, says)
-		}
-	}
-}
-
-func TestParseURL(t *testing.T) {
-	for url, want := range map[string]gcsstore.Options{
-		"gs://my-bucket":                     {Prefix: "leasehold"},
-		"gs://b-1/app/locks/":                {Prefix: "app/locks"},
-		"gs://bb?endpoint=http://[::1]:900":  {Prefix: "leasehold", Endpoint: "http://[::1]:900"},
-		"gs://bb?skew=1m&poll=5s&timeout=9s": {Prefix: "leasehold", Skew: time.Minute, Poll: 5 * time.Second, Timeout: 9 * time.Second},
-	} {
-		b, o, err := gcsstore.ParseURL(url)
-		if err != nil {
-			t.Errorf("%s: %v", url, err)
-			continue
-		}
-		if *o != want || !strings.HasPrefix(url[5:], b) {
-			t.Errorf("%s: bucket %q, %+v, want %+v", url, b, *o, want)
-		}
-	}
-	for _, url := range []string{"", "gs:", "gs://", "s3://a", "gs://Bucket", "gs://me:hush@bb", "gs://bb/a//b", "gs://bb/../x", "gs://bb?x=1", "gs://bb?skew=5", "gs://bb?endpoint=host", "gs://bb?endpoint=https://k:hush@h", "gs://bb?skew=1s&skew=2s", "gs://bb#x", "gs://" + strings.Repeat("b", 223)} {
-		if _, _, err := gcsstore.ParseURL(url); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "hush") {
-			t.Errorf("%q: %v, want an error that matches ErrInvalid and has no secret", url, err)
 		}
 	}
 }

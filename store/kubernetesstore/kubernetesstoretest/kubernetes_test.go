@@ -14,7 +14,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -355,7 +354,7 @@ func TestCredentials(t *testing.T) {
 		"a context that there is not":      {kubernetesstore.Options{Kubeconfig: kubeconfig(t, srv, "hush"), Context: "d"}, "\"d\""},
 	} {
 		c.o.Timeout = 2 * time.Second
-		s, err := kubernetesstore.Open(t.Context(), srv.namespace, &c.o)
+		s, err := kubernetesstore.Open(t.Context(), "kubernetes://"+srv.namespace, &c.o)
 		if err == nil {
 			s.Close()
 		}
@@ -448,7 +447,7 @@ func TestExamine(t *testing.T) {
 	srv := start(t)
 	o := &kubernetesstore.Options{Config: srv.config()}
 	for range 2 { // the second time the object of the probe is there
-		e, err := kubernetesstore.Examine(t.Context(), srv.namespace, o)
+		e, err := kubernetesstore.Examine(t.Context(), "kubernetes://"+srv.namespace, o)
 		if err != nil || e.Unusable != nil || len(e.Missing) > 0 || !e.Unverified || e.Version == "" || e.Class != store.CrashSafe {
 			t.Errorf("examine: %+v, %v, want a usable server", e, err)
 		}
@@ -463,7 +462,7 @@ func TestExamine(t *testing.T) {
 		}
 		return r.Method == http.MethodPatch
 	})
-	if e, err := kubernetesstore.Examine(t.Context(), srv.namespace, o); err != nil || !errors.Is(e.Unusable, recordstore.ErrRefused) || !strings.Contains(e.Unusable.Error(), "does not heed resourceVersion") {
+	if e, err := kubernetesstore.Examine(t.Context(), "kubernetes://"+srv.namespace, o); err != nil || !errors.Is(e.Unusable, recordstore.ErrRefused) || !strings.Contains(e.Unusable.Error(), "does not heed resourceVersion") {
 		t.Errorf("examine a server that ignores versions: %+v, %v, want that it is unusable", e, err)
 	}
 	srv.Answer(func(w http.ResponseWriter, r *http.Request) bool {
@@ -475,29 +474,7 @@ func TestExamine(t *testing.T) {
 		}
 		return true
 	})
-	if e, err := kubernetesstore.Examine(t.Context(), srv.namespace, o); err != nil || e.Unusable == nil || len(e.Missing) != 5 {
+	if e, err := kubernetesstore.Examine(t.Context(), "kubernetes://"+srv.namespace, o); err != nil || e.Unusable == nil || len(e.Missing) != 5 {
 		t.Errorf("examine without rights: %+v, %v, want that all are missing", e, err)
-	}
-}
-
-func TestParseURL(t *testing.T) {
-	for url, want := range map[string]kubernetesstore.Options{
-		"kubernetes://jobs": {},
-		"kubernetes://a-1/": {},
-		"kubernetes://jobs?context=prod&kubeconfig=/etc/k&skew=1m&timeout=9s": {Context: "prod", Kubeconfig: "/etc/k", Skew: time.Minute, Timeout: 9 * time.Second},
-	} {
-		n, o, err := kubernetesstore.ParseURL(url)
-		if err != nil {
-			t.Errorf("%s: %v", url, err)
-			continue
-		}
-		if !reflect.DeepEqual(*o, want) || !strings.HasPrefix(url[len("kubernetes://"):], n) {
-			t.Errorf("%s: namespace %q, %+v, want %+v", url, n, *o, want)
-		}
-	}
-	for _, url := range []string{"", "kubernetes:", "kubernetes://", "s3://aaa", "kubernetes://Jobs", "kubernetes://a.b", "kubernetes://me:hush@bbb", "kubernetes://bbb/a", "kubernetes://bbb:6443", "kubernetes://bbb?x=1", "kubernetes://bbb?skew=5", "kubernetes://bbb?skew=-5s", "kubernetes://bbb#x"} {
-		if _, _, err := kubernetesstore.ParseURL(url); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "hush") {
-			t.Errorf("%q: %v, want an error that matches ErrInvalid and has no secret", url, err)
-		}
 	}
 }

@@ -31,7 +31,7 @@ func TestRights(t *testing.T) {
 		return kubernetesstore.Options{Config: &rest.Config{Host: s.Door.URL, BearerToken: "system:serviceaccount:rights:" + account}}
 	}
 	for account, use := range map[string]kubernetesstore.Use{"locker": kubernetesstore.ToLock, "viewer": kubernetesstore.ToShow} {
-		text, err := kubernetesstore.Rights(s.namespace, account, use)
+		text, err := kubernetesstore.Rights("kubernetes://"+s.namespace, account, use)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func TestRights(t *testing.T) {
 		}
 	}
 	eventually.True(t, "the rights count", func() bool {
-		e, err := kubernetesstore.Examine(t.Context(), s.namespace, &kubernetesstore.Options{Config: as("locker").Config, Timeout: 2 * time.Second})
+		e, err := kubernetesstore.Examine(t.Context(), "kubernetes://"+s.namespace, &kubernetesstore.Options{Config: as("locker").Config, Timeout: 2 * time.Second})
 		return err == nil && e.Unusable == nil && len(e.Missing) == 0
 	})
 	app := open(t, s, as("locker"))
@@ -81,10 +81,10 @@ func TestRights(t *testing.T) {
 		t.Errorf("with the least rights: %v", err)
 	}
 	stranger := as("stranger")
-	if _, err := kubernetesstore.Open(t.Context(), s.namespace, &stranger); !errors.Is(err, recordstore.ErrRefused) || !strings.Contains(err.Error(), "cannot list") {
+	if _, err := kubernetesstore.Open(t.Context(), "kubernetes://"+s.namespace, &stranger); !errors.Is(err, recordstore.ErrRefused) || !strings.Contains(err.Error(), "cannot list") {
 		t.Errorf("open without rights: %v, want a refusal", err)
 	}
-	if e, err := kubernetesstore.Examine(t.Context(), s.namespace, &stranger); err != nil || len(e.Missing) != 5 {
+	if e, err := kubernetesstore.Examine(t.Context(), "kubernetes://"+s.namespace, &stranger); err != nil || len(e.Missing) != 5 {
 		t.Errorf("examine without rights: %+v, %v, want that all are missing", e, err)
 	}
 }
@@ -98,11 +98,11 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := &rest.Config{Host: s.url(), BearerToken: admin}
-	if _, err := kubernetesstore.Open(t.Context(), s.namespace, &kubernetesstore.Options{Config: config}); !errors.Is(err, recordstore.ErrRefused) || !strings.Contains(err.Error(), "certificate") {
+	if _, err := kubernetesstore.Open(t.Context(), "kubernetes://"+s.namespace, &kubernetesstore.Options{Config: config}); !errors.Is(err, recordstore.ErrRefused) || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("open: %v, want that the certificate is not trusted", err)
 	}
 	config.CAData = ca
-	e, err := kubernetesstore.Examine(t.Context(), s.namespace, &kubernetesstore.Options{Config: config})
+	e, err := kubernetesstore.Examine(t.Context(), "kubernetes://"+s.namespace, &kubernetesstore.Options{Config: config})
 	if err != nil || e.Unusable != nil || e.Unverified {
 		t.Errorf("examine: %+v, %v, want a usable server whose certificate is verified", e, err)
 	}

@@ -277,7 +277,7 @@ func open(t testing.TB, s *server, o kubernetesstore.Options) *store.Store {
 	if o.Config == nil {
 		o.Config = s.config()
 	}
-	st, err := kubernetesstore.Open(t.Context(), s.namespace, &o)
+	st, err := kubernetesstore.Open(t.Context(), "kubernetes://"+s.namespace, &o)
 	if err != nil {
 		t.Fatal(err)
 	}

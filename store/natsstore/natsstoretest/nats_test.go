@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -76,11 +75,11 @@ func TestConformsUnderFaults(t *testing.T) {
 // What the doctor is told of servers that work, and of those that do not answer.
 func TestExamine(t *testing.T) {
 	srv := start(t, server.Options{})
-	e, err := natsstore.Examine(t.Context(), []string{srv.ClientURL()}, &natsstore.Options{Synced: true})
+	e, err := natsstore.Examine(t.Context(), srv.ClientURL(), &natsstore.Options{Synced: true})
 	if err != nil || e.Unusable != nil || e.Class != store.CrashSafe || e.Replicas != 1 || e.Version == "" || len(e.Behind) > 0 {
 		t.Errorf("examine: %+v, %v, want a usable server", e, err)
 	}
-	if e, err := natsstore.Examine(t.Context(), []string{fmt.Sprint("127.0.0.1:", freePorts(t, 1)[0])}, nil); err != nil || e.Unusable == nil {
+	if e, err := natsstore.Examine(t.Context(), fmt.Sprint("nats://127.0.0.1:", freePorts(t, 1)[0]), nil); err != nil || e.Unusable == nil {
 		t.Errorf("examine a port at which nothing listens: %+v, %v, want that it is unusable", e, err)
 	}
 }
@@ -90,7 +89,7 @@ func TestExamine(t *testing.T) {
 func TestExamineSync(t *testing.T) {
 	t.Parallel()
 	nodes := startCluster(t, 1)
-	e, err := natsstore.Examine(t.Context(), nodes.addresses(), &natsstore.Options{Synced: true, Timeout: 30 * time.Second, Monitors: nodes.monitors()[:2]})
+	e, err := natsstore.Examine(t.Context(), "nats://"+strings.Join(nodes.addresses(), ","), &natsstore.Options{Synced: true, Timeout: 30 * time.Second, Monitors: nodes.monitors()[:2]})
 	if err != nil || e.Unusable != nil || e.Replicas != 3 || !slices.Equal(e.Unseen, []string{"n2"}) || !slices.Equal(e.Unsynced, []string{"n1"}) {
 		t.Errorf("examine: %+v, %v, want n1 unsynced and n2 unseen", e, err)
 	}
@@ -154,7 +153,7 @@ func TestUnfitStreams(t *testing.T) {
 		if _, err := js.CreateStream(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		s, err := natsstore.Open(t.Context(), []string{srv.ClientURL()}, &natsstore.Options{Bucket: bucket})
+		s, err := natsstore.Open(t.Context(), srv.ClientURL(), &natsstore.Options{Bucket: bucket})
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("a fit stream: %v", err)
@@ -209,11 +208,11 @@ func TestRights(t *testing.T) {
 	}); err != nil {
 		t.Errorf("with the least rights: %v", err)
 	}
-	_, err = natsstore.Open(t.Context(), []string{srv.ClientURL()}, &natsstore.Options{User: "other", Password: "secret", Timeout: time.Second})
+	_, err = natsstore.Open(t.Context(), srv.ClientURL(), &natsstore.Options{User: "other", Password: "secret", Timeout: time.Second})
 	if err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("without rights: %v, want an error without the password", err)
 	}
-	_, err = natsstore.Open(t.Context(), []string{srv.ClientURL()}, &natsstore.Options{User: "app", Password: "wrong-secret"})
+	_, err = natsstore.Open(t.Context(), srv.ClientURL(), &natsstore.Options{User: "app", Password: "wrong-secret"})
 	if !errors.Is(err, nats.ErrAuthorization) || strings.Contains(err.Error(), "wrong-secret") {
 		t.Errorf("with a wrong password: %v, want a refusal without the password", err)
 	}
@@ -261,31 +260,6 @@ func TestIdleCost(t *testing.T) {
 		t.Errorf("%d messages in %v, want %d to %d", n, passed, thirds, most)
 	}
 	t.Logf("%d messages in %v with a TTL of %v", n, passed.Round(time.Millisecond), ttl)
-}
-
-func TestParseURL(t *testing.T) {
-	t.Setenv("NATS_PASSWORD", "from-environment")
-	for url, want := range map[string]natsstore.Options{
-		"nats://10.0.0.1":                                               {},
-		"nats://me@10.0.0.1:4333,[::1]:1/locks":                         {Bucket: "locks", User: "me", Password: "from-environment"},
-		"nats://me:p%40ss@h/?sync=always&skew=5s&timeout=2s&replicas=3": {User: "me", Password: "p@ss", Synced: true, Skew: 5 * time.Second, Timeout: 2 * time.Second, Replicas: 3},
-		"nats://h?monitor=http://a:8222,https://b":                      {Monitors: []string{"http://a:8222", "https://b"}},
-		"nats://:token@h?creds=/x/y":                                    {Token: "token", CredentialsFile: "/x/y"},
-	} {
-		servers, o, err := natsstore.ParseURL(url)
-		if err != nil {
-			t.Errorf("%s: %v", url, err)
-			continue
-		}
-		if !reflect.DeepEqual(*o, want) || !strings.HasPrefix(servers[0], "nats://") || !strings.Contains(servers[0][7:], ":") {
-			t.Errorf("%s: servers %q, %+v, want %+v", url, servers, *o, want)
-		}
-	}
-	for _, url := range []string{"", "redis://a", "nats://", "nats://h/a/b", "nats://h?x=1", "nats://h?sync=often", "nats://h?ca=/none", "nats://h?tls=true&ca=/none", "nats://h?skew=5", "nats://h?monitor=a:8222", "nats://me:sec/ret@h", "nats://h?skew=1s&skew=2s", "nats://h/" + strings.Repeat("b", 65)} {
-		if _, _, err := natsstore.ParseURL(url); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "sec") && strings.Contains(url, "sec/ret") {
-			t.Errorf("%q: %v, want an error that matches ErrInvalid and has no password", url, err)
-		}
-	}
 }
 
 // Each verb meets each fault.

@@ -238,7 +238,7 @@ func freePorts(t *testing.T, n int) (ports []int) {
 // open opens a store, and closes it with the test.
 func open(t testing.TB, servers []string, o *natsstore.Options) *store.Store {
 	t.Helper()
-	s, err := natsstore.Open(t.Context(), servers, o)
+	s, err := natsstore.Open(t.Context(), "nats://"+strings.ReplaceAll(strings.Join(servers, ","), "nats://", ""), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,10 +28,10 @@ import (
 var kind = objectstest.Kind{
 	Start: start,
 	Open: func(ctx context.Context, endpoint string, o objectstest.Options) (*store.Store, error) {
-		return s3store.Open(ctx, bucket, with(endpoint, s3store.Options{Durable: true, Prefix: o.Prefix, Skew: o.Skew, Poll: o.Poll, Timeout: o.Timeout}))
+		return s3store.Open(ctx, "s3://"+bucket, with(endpoint, s3store.Options{Durable: true, Prefix: o.Prefix, Skew: o.Skew, Poll: o.Poll, Timeout: o.Timeout}))
 	},
 	Examine: func(ctx context.Context, endpoint string, timeout time.Duration) (objectstest.Examination, error) {
-		e, err := s3store.Examine(ctx, bucket, with(endpoint, s3store.Options{Durable: true, Timeout: timeout}))
+		e, err := s3store.Examine(ctx, "s3://"+bucket, with(endpoint, s3store.Options{Durable: true, Timeout: timeout}))
 		if e.Racy {
 			err = errors.New("the server checks and writes in two steps")
 		}
@@ -101,7 +101,7 @@ func TestExamineRaces(t *testing.T) {
 		}
 		return racing
 	})
-	if e, err := s3store.Examine(t.Context(), bucket, with(srv.URL, s3store.Options{})); err != nil || !e.Racy || e.Class != store.Efficiency {
+	if e, err := s3store.Examine(t.Context(), "s3://"+bucket, with(srv.URL, s3store.Options{})); err != nil || !e.Racy || e.Class != store.Efficiency {
 		t.Errorf("examine a server that accepts several writes at once: %+v, %v", e, err)
 	}
 }
@@ -166,13 +166,13 @@ func TestRights(t *testing.T) {
 	policy = strings.NewReplacer("BUCKET", bucket, "PREFIX", "app", `"Effect": "Allow"`, `"Effect": "Allow", "Principal": {"AWS": "APP"}`).Replace(policy)
 	o := with(srv.Direct, s3store.Options{Prefix: "app"})
 	o.Config.Credentials = credentials.NewStaticCredentialsProvider("APP", secret, "")
-	if s, err := s3store.Open(t.Context(), bucket, o); !errors.Is(err, recordstore.ErrRefused) || !strings.Contains(err.Error(), "AccessDenied") {
+	if s, err := s3store.Open(t.Context(), "s3://"+bucket, o); !errors.Is(err, recordstore.ErrRefused) || !strings.Contains(err.Error(), "AccessDenied") {
 		t.Errorf("without rights: %v, %v, want a refusal", s, err)
 	}
 	if _, err := client(t, srv.Direct).PutBucketPolicy(t.Context(), &s3.PutBucketPolicyInput{Bucket: aws.String(bucket), Policy: &policy}); err != nil {
 		t.Fatalf("policy %s: %v", policy, err)
 	}
-	s, err := s3store.Open(t.Context(), bucket, o)
+	s, err := s3store.Open(t.Context(), "s3://"+bucket, o)
 	if err != nil {
 		t.Fatalf("with the documented rights: %v", err)
 	}
@@ -188,7 +188,7 @@ func TestRights(t *testing.T) {
 		t.Error(err)
 	}
 	o.Prefix = "other"
-	if s, err := s3store.Open(t.Context(), bucket, o); !errors.Is(err, recordstore.ErrRefused) {
+	if s, err := s3store.Open(t.Context(), "s3://"+bucket, o); !errors.Is(err, recordstore.ErrRefused) {
 		t.Errorf("below another prefix: %v, %v, want a refusal", s, err)
 	}
 }
@@ -224,33 +224,6 @@ func TestClass(t *testing.T) {
 	for want, o := range map[store.Class]s3store.Options{store.Efficiency: {}, store.CrashSafe: {Durable: true}} {
 		if got := open(t, srv.Direct, o).Caps().Class; got != want {
 			t.Errorf("%+v: class %v, want %v", o, got, want)
-		}
-	}
-}
-
-func TestParseURL(t *testing.T) {
-	for url, want := range map[string]s3store.Options{
-		"s3://my.bucket":              {Prefix: "leasehold"},
-		"s3://b-1/app/locks/":         {Prefix: "app/locks"},
-		"s3://bb?region=eu-central-1": {Prefix: "leasehold", Region: "eu-central-1"},
-		"s3://bb?endpoint=http://[::1]:9000&durable=true&virtual_host=true": {Prefix: "leasehold", Endpoint: "http://[::1]:9000", Durable: true, VirtualHost: true},
-		"s3://bb?profile=p&skew=1m&poll=5s&timeout=20s":                     {Prefix: "leasehold", Profile: "p", Skew: time.Minute, Poll: 5 * time.Second, Timeout: 20 * time.Second},
-	} {
-		b, o, err := s3store.ParseURL(url)
-		if err != nil {
-			t.Errorf("%s: %v", url, err)
-			continue
-		}
-		if *o != want || !strings.HasPrefix(url[5:], b) {
-			t.Errorf("%s: bucket %q, %+v, want %+v", url, b, *o, want)
-		}
-	}
-	for _, url := range []string{
-		"", "s3:", "s3://", "redis://a", "s3://a", "s3://bb:9000/p", "s3://AKIA:hush@bb", "s3://AKIA@bb", "s3://bb/a//b", "s3://bb/../x", "s3://bb/a b", "s3://bb?x=1", "s3://bb?skew=5",
-		"s3://bb?durable=yes", "s3://bb?endpoint=host:9000", "s3://bb?endpoint=https://k:hush@host", "s3://bb?skew=1s&skew=2s", "s3://bb?skew=-1s", "s3://bb#x", "s3://" + strings.Repeat("b", 256),
-	} {
-		if _, _, err := s3store.ParseURL(url); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "hush") {
-			t.Errorf("%q: %v, want an error that matches ErrInvalid and has no secret", url, err)
 		}
 	}
 }

@@ -169,7 +169,7 @@ func with(endpoint string, o s3store.Options) *s3store.Options {
 // open opens a store, and closes it with the test.
 func open(t testing.TB, endpoint string, o s3store.Options) *store.Store {
 	t.Helper()
-	s, err := s3store.Open(t.Context(), bucket, with(endpoint, o))
+	s, err := s3store.Open(t.Context(), "s3://"+bucket, with(endpoint, o))
 	if err != nil {
 		t.Fatal(err)
 	}

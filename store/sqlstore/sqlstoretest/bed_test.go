@@ -127,11 +127,23 @@ func (on *bed) handle(t testing.TB, settings ...string) *sql.DB {
 	return db
 }
 
+// newBy opens a store over a handle that is closed at the end of the test.
+func newBy(t testing.TB, d sqlstore.Dialect, driver, dsn string, o *sqlstore.Options) (*store.Store, error) {
+	t.Helper()
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxIdleConns(33)
+	t.Cleanup(func() { db.Close() })
+	return sqlstore.New(t.Context(), db, d, o)
+}
+
 // open opens a store that is closed at the end of the test.
 func (on *bed) open(t testing.TB, schema string, o sqlstore.Options, settings ...string) *store.Store {
 	t.Helper()
 	o.Schema = schema
-	s, err := sqlstore.Open(t.Context(), on.dialect, on.driver, on.dsn(settings...), &o)
+	s, err := newBy(t, on.dialect, on.driver, on.dsn(settings...), &o)
 	if err != nil {
 		t.Fatal(err)
 	}

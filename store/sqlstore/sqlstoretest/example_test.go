@@ -39,7 +39,7 @@ func Example_mySQL() {
 func Example() {
 	ctx := context.Background()
 	// In main: import _ "github.com/jackc/pgx/v5/stdlib".
-	st, err := sqlstore.Open(ctx, sqlstore.PostgreSQL, "pgx", "postgres://app:secret@db/app", nil)
+	st, err := sqlstore.Open(ctx, "postgres://app:secret@db/app", nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func TestStandbyIsPromoted(t *testing.T) {
 	})
 
 	there := postgres.at(standby)
-	_, err = sqlstore.Open(t.Context(), sqlstore.PostgreSQL, "pgx", there.dsn(), &sqlstore.Options{Schema: schema})
+	_, err = newBy(t, sqlstore.PostgreSQL, "pgx", there.dsn(), &sqlstore.Options{Schema: schema})
 	if err == nil || !strings.Contains(err.Error(), "standby") {
 		t.Errorf("open on a standby: %v, want an error that says so", err)
 	}

@@ -325,7 +325,7 @@ func TestReadOnlyServer(t *testing.T) {
 		t.Run(on.name, func(t *testing.T) {
 			t.Parallel()
 			schema := on.newSchema(t)
-			_, err := sqlstore.Open(t.Context(), on.dialect, on.driver, on.dsn(on.readOnly+"=1"), &sqlstore.Options{Schema: schema})
+			_, err := newBy(t, on.dialect, on.driver, on.dsn(on.readOnly+"=1"), &sqlstore.Options{Schema: schema})
 			if err == nil || !strings.Contains(err.Error(), "can only be read") {
 				t.Errorf("open with transactions that can only read: %v, want an error that says so", err)
 			}
@@ -349,7 +349,7 @@ func TestNoPasswordInErrors(t *testing.T) {
 		t.Parallel()
 		wrong := *on.server
 		wrong.Password = "secretword"
-		_, err := sqlstore.Open(t.Context(), on.dialect, on.driver, on.at(&wrong).dsn(), &sqlstore.Options{Timeout: time.Second})
+		_, err := newBy(t, on.dialect, on.driver, on.at(&wrong).dsn(), &sqlstore.Options{Timeout: time.Second})
 		if err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("open with a wrong password: %v, want an error without the password", err)
 		}

@@ -112,7 +112,7 @@ func TestServerBecomesAReplica(t *testing.T) {
 		if _, err := s.Inspect(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), "connect to the primary") {
 			t.Errorf("inspect on a replica, which may be behind: %v, want an error that names the primary", err)
 		}
-		if _, err := sqlstore.Open(t.Context(), on.dialect, on.driver, on.dsn(), &sqlstore.Options{Schema: schema}); err == nil || !strings.Contains(err.Error(), "connect to the primary") {
+		if _, err := newBy(t, on.dialect, on.driver, on.dsn(), &sqlstore.Options{Schema: schema}); err == nil || !strings.Contains(err.Error(), "connect to the primary") {
 			t.Errorf("open on a replica: %v, want an error that names the primary", err)
 		}
 		on.exec(t, db, "", "SET GLOBAL read_only = 0, GLOBAL sync_binlog = 1")

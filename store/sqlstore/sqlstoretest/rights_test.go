@@ -39,7 +39,7 @@ func TestGrantToAnyName(t *testing.T) {
 func TestReadOnlyRole(t *testing.T) {
 	t.Parallel()
 	schema := postgres.newSchema(t)
-	_, err := sqlstore.Open(t.Context(), sqlstore.PostgreSQL, "pgx", postgres.dsn("default_transaction_read_only=on"), &sqlstore.Options{Schema: schema})
+	_, err := newBy(t, sqlstore.PostgreSQL, "pgx", postgres.dsn("default_transaction_read_only=on"), &sqlstore.Options{Schema: schema})
 	if err == nil || !strings.Contains(err.Error(), "default_transaction_read_only") || strings.Contains(err.Error(), "standby") {
 		t.Errorf("open by a read-only role: %v, want an error that names the setting", err)
 	}

@@ -59,7 +59,7 @@ func TestScriptRunsAsAWhole(t *testing.T) {
 func TestMissingSchema(t *testing.T) {
 	everywhere(t, func(t *testing.T, on *bed) {
 		t.Parallel()
-		_, err := sqlstore.Open(t.Context(), on.dialect, on.driver, on.dsn(), &sqlstore.Options{Schema: "nowhere"})
+		_, err := newBy(t, on.dialect, on.driver, on.dsn(), &sqlstore.Options{Schema: "nowhere"})
 		if err == nil || !strings.Contains(err.Error(), "leasehold schema") {
 			t.Errorf("open without a schema: %v, want an error that names leasehold schema", err)
 		}
@@ -114,7 +114,7 @@ func TestLeastRights(t *testing.T) {
 				t.Errorf("%s: %v, want a refusal", query, err)
 			}
 		}
-		_, err := sqlstore.Open(t.Context(), on.dialect, on.driver, as(stranger).dsn(), &sqlstore.Options{Schema: schema})
+		_, err := newBy(t, on.dialect, on.driver, as(stranger).dsn(), &sqlstore.Options{Schema: schema})
 		if err == nil || !strings.Contains(err.Error(), "--grant") {
 			t.Errorf("open by a role without rights: %v, want an error that names --grant", err)
 		}

@@ -55,7 +55,7 @@ func TestWrongAddresses(t *testing.T) {
 	}
 	// A PostgreSQL waits for the first message of its client, and a client of MySQL for that of the
 	// server.
-	_, err := sqlstore.Open(t.Context(), sqlstore.MySQL, "mysql", "u:secret@tcp("+postgres.server.Addr+")/", &sqlstore.Options{Timeout: 300 * time.Millisecond})
+	_, err := newBy(t, sqlstore.MySQL, "mysql", "u:secret@tcp("+postgres.server.Addr+")/", &sqlstore.Options{Timeout: 300 * time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), "no connection within") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("MySQL at the address of PostgreSQL: %v, want that there is no connection", err)
 	}

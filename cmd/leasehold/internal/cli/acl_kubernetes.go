@@ -11,10 +11,6 @@ import (
 // kubernetesACL prints manifests that give a service account the least rights in the namespace of the
 // store at url.
 func kubernetesACL(p *program, c *cobra.Command, url, account string, uses redisadmin.Use) error {
-	namespace, _, err := kubernetesstore.ParseURL(url)
-	if err != nil {
-		return err
-	}
 	if c.Flags().Changed("prefix") {
 		return usage(c, "--prefix: Kubernetes cannot limit a right to names that begin with something: use a namespace of its own")
 	}
@@ -27,9 +23,9 @@ func kubernetesACL(p *program, c *cobra.Command, url, account string, uses redis
 	case uses&redisadmin.ToShow != 0:
 		use = kubernetesstore.ToShow
 	}
-	text, err := kubernetesstore.Rights(namespace, account, use)
+	text, err := kubernetesstore.Rights(url, account, use)
 	if err != nil {
-		return usage(c, "--user %s: Kubernetes cannot have a service account of that name", shown(account))
+		return err
 	}
 	p.voice.note("pipe it to \"kubectl apply -f -\"; the pod has serviceAccountName: %s", shown(account))
 	_, err = fmt.Fprint(p.stdout, text)

@@ -115,8 +115,8 @@ func missingFile(p *program, c *cobra.Command) (path string, missing bool) {
 	if s, err := schemeOf(urls); err != nil || !slices.Equal(s.names, fileScheme.names) {
 		return "", false
 	}
-	path, options, err := filestore.ParseURL(urls[0])
-	if err != nil || options.MakeDir { // the user's own folder
+	path, err = filestore.Dir(urls[0])
+	if own, e := filestore.Dir("file"); err != nil || e == nil && own == path { // the user's own folder
 		return "", false
 	}
 	_, err = os.Stat(path)
@@ -132,7 +132,7 @@ func (p *program) wouldCreate(c *cobra.Command) bool {
 	if s, err := schemeOf(urls); err != nil || !slices.Equal(s.names, fileScheme.names) {
 		return err != nil
 	}
-	path, _, err := filestore.ParseURL(urls[0])
+	path, err := filestore.Dir(urls[0])
 	if err != nil {
 		return true
 	}

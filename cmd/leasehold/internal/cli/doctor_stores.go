@@ -24,19 +24,19 @@ type examiner func(ctx context.Context, url string, o doctorFlags) ([]doctor.Fin
 
 // examiners examine stores, by the first name of the scheme.
 var examiners = map[string]examiner{
-	"file":           examinedAt(filestore.ParseURL, filestore.Examine, ofAnyTTL(doctor.File)),
+	"file":           examined(filestore.Examine, ofAnyTTL(doctor.File)),
 	"redis":          examinedRedis(redisadmin.Examine, doctor.Redis),
 	"redis-sentinel": examinedRedis(redisadmin.Examine, doctor.Redis),
 	"redis-cluster":  examinedRedis(redisadmin.ExamineCluster, doctor.RedisCluster),
-	"postgres":       examineDatabase,
-	"mysql":          examineDatabase,
+	"postgres":       examined(sqlstore.Examine, ofAnyTTL(doctor.Database)),
+	"mysql":          examined(sqlstore.Examine, ofAnyTTL(doctor.Database)),
 	"etcd":           examined(etcdstore.Examine, doctor.Etcd),
 	"zookeeper":      examined(zkstore.Examine, doctor.ZooKeeper),
-	"nats":           examinedAt(natsstore.ParseURL, natsstore.Examine, doctor.NATS),
-	"s3":             examinedAt(s3store.ParseURL, s3store.Examine, doctor.S3),
-	"gs":             examinedAt(gcsstore.ParseURL, gcsstore.Examine, doctor.GCS),
-	"azblob":         examinedAt(azblobstore.ParseURL, azblobstore.Examine, doctor.Azure),
-	"kubernetes":     examinedAt(kubernetesstore.ParseURL, kubernetesstore.Examine, doctor.Kubernetes),
+	"nats":           examined(natsstore.Examine, doctor.NATS),
+	"s3":             examined(s3store.Examine, doctor.S3),
+	"gs":             examined(gcsstore.Examine, doctor.GCS),
+	"azblob":         examined(azblobstore.Examine, doctor.Azure),
+	"kubernetes":     examined(kubernetesstore.Examine, doctor.Kubernetes),
 	"https":          examineRemote,
 	"memory":         func(context.Context, string, doctorFlags) ([]doctor.Finding, error) { return doctor.Memory(), nil },
 }
@@ -48,25 +48,6 @@ func examined[Options, Facts any](
 ) examiner {
 	return func(ctx context.Context, url string, o doctorFlags) ([]doctor.Finding, error) {
 		facts, err := examine(ctx, url, nil)
-		if err != nil {
-			return nil, err
-		}
-		return conclude(facts, o.ttl), nil
-	}
-}
-
-// examinedAt returns an examiner of stores whose URLs parse reads.
-func examinedAt[At, Options, Facts any](
-	parse func(url string) (At, Options, error),
-	examine func(context.Context, At, Options) (Facts, error),
-	conclude func(Facts, time.Duration) []doctor.Finding,
-) examiner {
-	return func(ctx context.Context, url string, o doctorFlags) ([]doctor.Finding, error) {
-		at, options, err := parse(url)
-		if err != nil {
-			return nil, err
-		}
-		facts, err := examine(ctx, at, options)
 		if err != nil {
 			return nil, err
 		}
@@ -90,19 +71,6 @@ func examinedRedis[Facts any](
 		}
 		return conclude(facts), nil
 	}
-}
-
-func examineDatabase(ctx context.Context, url string, _ doctorFlags) ([]doctor.Finding, error) {
-	u, err := sqlstore.ParseURL(url)
-	if err != nil {
-		return nil, err
-	}
-	db, err := u.OpenDB()
-	if err != nil {
-		return nil, err
-	}
-	defer db.Close()
-	return doctor.Database(sqlstore.Examine(ctx, db, u.Dialect, &u.Options)), nil
 }
 
 func examineRemote(ctx context.Context, url string, _ doctorFlags) ([]doctor.Finding, error) {

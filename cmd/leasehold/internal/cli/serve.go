@@ -182,13 +182,8 @@ func serveStore(ctx context.Context, p *program, c *cobra.Command) (*store.Store
 		p.voice.note("warning: the locks are in the memory of this process alone: when it ends, it forgets them")
 		return memstore.New(nil), nil
 	case "file":
-		dir, o, err := filestore.ParseURL(urls[0])
-		if err != nil {
-			return nil, err
-		}
 		log, settle := p.voice.storeLogger()
-		o.Lasting, o.Logger = true, log
-		st, err := filestore.Open(ctx, dir, o)
+		st, err := filestore.Open(ctx, urls[0], &filestore.Options{Lasting: true, Logger: log})
 		settle(err == nil)
 		return st, err
 	}

@@ -37,7 +37,7 @@ func serveAsChild(url string) error {
 	st := memstore.New(nil)
 	var err error
 	if dir, ok := strings.CutPrefix(url, "file:"); ok {
-		st, err = filestore.Open(ctx, dir, &filestore.Options{Lasting: true})
+		st, err = filestore.Open(ctx, "file:"+dir, &filestore.Options{Lasting: true})
 	}
 	if err != nil {
 		return err

@@ -126,7 +126,7 @@ func config(t *testing.T, kind string) Config {
 	}
 	return Config{
 		Procs: 3, Locks: Names(2), TTL: 500 * time.Millisecond, For: 2 * time.Second, Seed: 1,
-		Store: []string{filepath.Join(t.TempDir(), "locks")}, Dir: filepath.Join(t.TempDir(), "out"),
+		Store: []string{"file:" + filepath.Join(t.TempDir(), "locks")}, Dir: filepath.Join(t.TempDir(), "out"),
 		Command: func() *exec.Cmd {
 			c := exec.Command(exe)
 			c.Env = append(os.Environ(), asWorker+"="+kind)
