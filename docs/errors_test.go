@@ -71,7 +71,6 @@ var inner = map[string]string{
 	"remote error: tls":                                        "gRPC says it",
 	"looked like an HTTP/1.1 header":                           "gRPC says it",
 	"error reading server preface":                             "gRPC says it",
-	"the place is of a lock that several can hold":             "the release goes another way",
 	"it is no frame":                                           "the reader of a log skips the bytes",
 	"recordstore: the record has another version":              "the step is made again",
 	"recordstore: the engine refuses the request":              "the refusal that it wraps is told",

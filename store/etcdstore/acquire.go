@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
@@ -20,39 +22,6 @@ func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 	if err := s.require(ctx, "acquire", r.Name, r.Require); err != nil {
 		return store.Grant{}, err
 	}
-	if !r.Kind.IsMutex() {
-		return s.acquireShared(ctx, r, start)
-	}
-	for {
-		p, revision, first, doubt, err := s.try(ctx, r.Lease)
-		switch {
-		case err != nil:
-			return store.Grant{}, s.refused(ctx, "acquire", r.Name, doubt, err)
-		case revision != 0:
-			if gone, err := s.took(ctx, p, start); gone {
-				continue
-			} else if err != nil {
-				return store.Grant{}, err
-			}
-			return s.granted(revision), nil
-		case first.spec() != rule.Mutex:
-			return store.Grant{}, otherKind(r.Lease, first)
-		case first.Owner != r.Owner || first.native:
-			return store.Grant{}, s.busy(ctx, r.Name, first, 0)
-		}
-		g, err := s.join(ctx, r.Lease, first)
-		switch {
-		case err == nil:
-			return g, nil
-		case !errors.Is(err, store.ErrNotHeld):
-			return store.Grant{}, s.refused(ctx, "acquire", r.Name, false, err)
-		}
-		// It was released meanwhile.
-	}
-}
-
-// acquireShared is Acquire for a lock that several can hold.
-func (s *core) acquireShared(ctx context.Context, r store.AcquireRequest, start clock.Instant) (store.Grant, error) {
 	for {
 		p, g, v, doubt, err := s.enter(ctx, r.Lease, math.MaxInt)
 		switch {
@@ -68,8 +37,7 @@ func (s *core) acquireShared(ctx context.Context, r store.AcquireRequest, start 
 		}
 		has, ok := v.held(r.Owner)
 		if !ok {
-			me := len(v.places)
-			return g, s.refusal(ctx, r.Lease, v.with(entry{record: recordOf(r.Lease, &lease{}, "")}), me, 0)
+			return g, s.refusal(ctx, r.Lease, v.with(entry{record: recordOf(r.Lease, &lease{}, "")}), len(v.places), 0)
 		}
 		if g, err = s.join(ctx, r.Lease, has); !errors.Is(err, store.ErrNotHeld) {
 			if err != nil {
@@ -95,56 +63,138 @@ func (s *core) took(ctx context.Context, p *place, start clock.Instant) (gone bo
 	return false, nil
 }
 
-// try makes a place if nobody has the lock. revision is not 0 then. Otherwise first is
-// the holder, and nothing remains of the attempt.
-func (s *core) try(ctx context.Context, of store.Lease) (p *place, revision int64, first entry, doubt bool, err error) {
+// enter makes a place that holds the lock at once, if there is room. Otherwise p is nil, v
+// is what was read, and nothing remains of the attempt. The first try assumes that nobody
+// has the lock. Later ones fail if somebody else came first; after so many of them, p is
+// nil also if there is room.
+func (s *core) enter(ctx context.Context, of store.Lease, tries int) (p *place, g store.Grant, v *view, doubt bool, err error) {
 	if err := s.replaced.closed(s.clock.Now()); err != nil {
-		return nil, 0, first, false, err
+		return nil, g, nil, false, err
 	}
-	for again := false; ; again = true {
+	var e entry
+	renew := func() error {
 		l, err := s.pool.leaseFor(ctx, of.TTL)
-		if err != nil {
-			return nil, 0, first, false, err
+		if err == nil {
+			p = s.newPlace(of, l)
+			e = p.entry(s.inbox.holderProcess())
 		}
-		p = s.newPlace(of, l)
-		r, doubt, err := s.batches.commit(ctx, p.prefix, txn{
-			ifs:  []condition{nobody(p.prefix), absent(s.layout.tombstoneOf(of))},
-			then: []operation{put(p.key, recordOf(of, l, s.inbox.holderProcess()).encode(), l.id)},
-			els:  []operation{byAge(p.prefix, 1)},
-		})
-		if doubt {
-			l.tainted.Store(true)
+		return err
+	}
+	if err := renew(); err != nil {
+		return nil, g, nil, false, err
+	}
+	again := false
+	for try := 1; ; try++ {
+		t, made := s.entry(of, e, v)
+		r, unsure, err := s.batches.commit(ctx, p.prefix, t)
+		if doubt = doubt || unsure; doubt {
+			p.lease.tainted.Store(true)
 		}
 		if err == nil {
-			l.answered(r.Header.RaftTerm)
+			p.lease.answered(r.Header.RaftTerm)
 		}
 		switch {
-		case isGone(err) && !again:
+		case isGone(err) && !again: // the lease was revoked, or lost with the data of the server
+			again = true
 			s.pool.forget()
-			continue // the lease was revoked, or lost with the data of the server
-		case err != nil:
-			s.pool.revoke(l)
-			return nil, 0, first, doubt, err
-		case r.Succeeded:
-			p.create = r.Header.Revision
-			return p, p.create, first, doubt, nil
-		}
-		kvs := r.Responses[0].GetResponseRange().Kvs
-		if len(kvs) == 0 {
-			s.pool.done(l)
-			return nil, 0, first, doubt, errBroken
-		}
-		if first = entryOf(kvs[0]); first.key == p.key { // an earlier try made it
-			p.create = first.create
-			if first.Broken {
-				s.leave(p)
-				return nil, 0, first, doubt, errBroken
+			if err := renew(); err != nil {
+				return nil, g, nil, doubt, err
 			}
-			return p, first.mod, first, doubt, nil
+			continue
+		case err != nil:
+			s.pool.revoke(p.lease)
+			return nil, g, nil, doubt, err
+		case r.Succeeded:
+			p.create, p.slot, made.mod = r.Header.Revision, made.slot.key, r.Header.Revision
+			return p, s.admitted(made), nil, doubt, nil
 		}
-		s.pool.done(l)
-		return nil, 0, first, doubt, nil
+		v = s.view(readingFor(of, p.key, 0), r)
+		if i := v.index(p.key, 0); i >= 0 { // an earlier try made it
+			made := v.places[i]
+			p.create, p.slot = made.create, made.slotKey()
+			if made.Broken {
+				s.leave(p)
+				return nil, g, nil, doubt, errBroken
+			}
+			return p, s.admitted(made), nil, doubt, nil
+		}
+		if len(r.Responses[0].GetResponseRange().Kvs) != 0 {
+			s.pool.done(p.lease)
+			return nil, g, nil, doubt, errBroken
+		}
+		if try == tries || v.owner(of.Owner) || rule.Owns(ranked(v.with(e).places), len(v.places)).Verdict != rule.Granted {
+			s.pool.done(p.lease)
+			return nil, g, v, doubt, nil
+		}
 	}
+}
+
+// owner reports whether the owner has a place.
+func (v *view) owner(owner string) bool {
+	for _, e := range v.places {
+		if e.Owner == owner && !e.native {
+			return true
+		}
+	}
+	return false
+}
+
+// entry is the transaction that makes the place e and its slot behind all of v. Without a
+// view, it does so if nobody has the lock. It returns e as it is made. If the transaction
+// fails, it reads the key that refuses the owner, and the lock.
+func (s *link) entry(of store.Lease, e entry, v *view) (t txn, made entry) {
+	prefix, slots, tombstone := s.layout.lock(of.Name), s.layout.slots(of.Name), s.layout.tombstoneOf(of)
+	t.els = append([]operation{get(tombstone)}, s.layout.reads(readingFor(of, e.key, 0))...)
+	e.In = !e.several()
+	is := slot{}
+	if v == nil {
+		if t.ifs = []condition{nobody(prefix)}; e.several() {
+			t.ifs = append(t.ifs, nobody(slots))
+		}
+	} else {
+		with, me := v.with(e), len(v.places)
+		t.ifs = []condition{unchanged(prefix, v.revision)}
+		if e.several() {
+			is.number = with.freeSlot(me)
+			t.ifs = append(t.ifs, absent(s.layout.slot(of.Name, is.number)))
+		}
+		var guard []condition
+		e.record, guard = s.generation(with, me, slots)
+		t.ifs = append(t.ifs, guard...)
+	}
+	t.ifs = append(t.ifs, absent(tombstone))
+	t.then = []operation{put(e.key, encode(e.record), e.lease)}
+	if e.several() {
+		is.key = s.layout.slot(of.Name, is.number)
+		t.then = append(t.then, takeSlot(is.key, placeID{Suffix: e.key[len(prefix):]}, e.lease))
+	}
+	e.slot = &is
+	return t, e
+}
+
+// takeSlot makes the slot of a place.
+func takeSlot(key string, of placeID, l clientv3.LeaseID) operation {
+	return put(key, encode(of), l)
+}
+
+// generation returns the record with which the place at index me enters, and what has to
+// be so then. A reader has the token of another reader, which has to be inside. If there is
+// none, nobody may have entered before it.
+func (s *link) generation(v *view, me int, slots string) (has record, guard []condition) {
+	has = v.places[me].record
+	if !has.sharesToken() {
+		return has, nil
+	}
+	if other, ok := v.companion(me); ok {
+		has.Token = other.token(s.floor)
+		return has, []condition{created(other.key, other.create)}
+	}
+	return has, []condition{unchanged(slots, v.revision)}
+}
+
+// admitted returns the grant of a place that has entered.
+func (s *link) admitted(e entry) store.Grant {
+	return store.Grant{Token: e.token(s.floor), Slot: e.slot.number}
 }
 
 // join answers an owner that has the lock already: its lease lasts at least as long as
@@ -154,15 +204,15 @@ func (s *core) join(ctx context.Context, of store.Lease, has entry) (store.Grant
 	if has.Broken {
 		return store.Grant{}, errBroken
 	}
-	if err := has.fits(of); err != nil {
-		return store.Grant{}, err
+	if has.several() && max(of.Weight, 1) > has.Weight { // a lease does not grow
+		return store.Grant{}, store.HeavierError("acquire", of)
 	}
 	if of.Attempt != has.Made && has.Made != "" {
 		kept := has.record
 		kept.Made, kept.Token = "", has.token(s.floor)
 		r, _, err := s.commit(ctx, txn{
 			ifs:  []condition{created(has.key, has.create), modified(has.key, has.mod)},
-			then: []operation{replace(has.key, kept.encode())},
+			then: []operation{replace(has.key, encode(kept))},
 			els:  []operation{get(has.key)},
 		})
 		if err != nil {
@@ -181,9 +231,5 @@ func (s *core) join(ctx context.Context, of store.Lease, has entry) (store.Grant
 	if errs := s.renew(ctx, []store.Lease{of}); errs[0] != nil {
 		return store.Grant{}, errs[0]
 	}
-	g := store.Grant{Token: has.token(s.floor)}
-	if has.slot != nil {
-		g.Slot = has.slot.number
-	}
-	return g, nil
+	return s.admitted(has), nil
 }

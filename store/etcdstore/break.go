@@ -118,16 +118,8 @@ func (b *breaking) end(ctx context.Context, v *view, at int) (done bool, err err
 		}
 		also = traces(b.s.layout, v, e, b.r, b.keep)
 	}
-	if e.several() {
-		l := leaving{s: b.s, name: b.r.Name, key: e.key, create: e.create, slot: e.slotKey(), mod: e.mod, v: v, also: also}
-		err = l.run(ctx)
-	} else {
-		h := &hold{key: e.key, create: e.create, lease: adopted(e)}
-		behind := v.places[at+1:]
-		h.follow(successors(v.prefix, behind[:min(len(behind), mostRead)]))
-		l := ending{s: b.s, of: store.Lease{Name: b.r.Name, Owner: e.Owner}, prefix: v.prefix, hold: h, mod: e.mod, also: also}
-		err = l.run(ctx)
-	}
+	ends := ending{s: b.s, of: store.Lease{Name: b.r.Name, Owner: e.Owner}, key: e.key, create: e.create, slot: e.slotKey(), mod: e.mod, v: v, also: also}
+	err = ends.run(ctx)
 	if err == errMoved || errors.Is(err, store.ErrNotHeld) {
 		return false, nil
 	}

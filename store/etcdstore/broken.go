@@ -88,7 +88,7 @@ func mark(l layout, v *view, e entry, r store.BreakRequest, floor fence.Token, k
 	e.Token, e.Broken = e.token(floor), true
 	return txn{
 		ifs:  []condition{created(e.key, e.create), modified(e.key, e.mod)},
-		then: append([]operation{replace(e.key, e.record.encode())}, traces(l, v, e, r, keep)...),
+		then: append([]operation{replace(e.key, encode(e.record))}, traces(l, v, e, r, keep)...),
 	}
 }
 
@@ -107,6 +107,5 @@ func remind(l layout, v *view, e entry) []operation {
 	if e.Process == "" {
 		return nil
 	}
-	m := message{Create: e.create, Broken: e.Owner}
-	return []operation{put(l.box(e.Process, e.key[len(v.prefix):]), m.encode(), e.lease)}
+	return []operation{l.notify(v.prefix, e, message{Create: e.create, Broken: e.Owner})}
 }

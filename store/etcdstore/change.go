@@ -31,7 +31,7 @@ func (s *engine) Downgrade(ctx context.Context, r store.Lease) (store.Grant, err
 // downgrade returns the place of the owner, which is a reader's then.
 func (s *core) downgrade(ctx context.Context, r store.Lease) (entry, error) {
 	for try := 0; ; try++ {
-		v, err := s.read(ctx, r.Name)
+		v, err := s.read(ctx, reading{name: r.Name})
 		if err != nil {
 			return entry{}, err
 		}
@@ -51,10 +51,10 @@ func (s *core) downgrade(ctx context.Context, r store.Lease) (entry, error) {
 		after.places = append(append(v.places[:i:i], e), v.places[i+1:]...)
 		t := txn{
 			ifs:  []condition{created(e.key, e.create), modified(e.key, e.mod)},
-			then: []operation{replace(e.key, e.record.encode())},
+			then: []operation{replace(e.key, encode(e.record))},
 		}
 		if try < patient {
-			p := s.layout.pass(&after, r.Name, -1, s.ops.told())
+			p := s.layout.admitNext(&after, r.Name, -1, s.ops.told())
 			t.ifs, t.then = append(t.ifs, p.ifs...), append(t.then, p.then...)
 		}
 		got, _, err := s.commit(ctx, t)
@@ -79,7 +79,7 @@ func (s *core) downgrade(ctx context.Context, r store.Lease) (entry, error) {
 func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) error {
 	was, is := rule.Spec(from.Normal()), rule.Spec(to.Normal())
 	for quiet := false; ; {
-		v, err := s.read(ctx, name)
+		v, err := s.read(ctx, reading{name: name})
 		if err != nil {
 			return s.refused(ctx, "resize", name, true, err)
 		}
@@ -121,15 +121,15 @@ func (s *core) resize(v *view, name string, is rule.Spec, quiet bool) (txn, erro
 		case i == 0 && !e.several(): // the holder of a mutex
 		default:
 			t.then = append(t.then, remove(e.key))
-			if e.several() && e.Process != "" && !quiet {
-				t.then = append(t.then, s.layout.tell(v.prefix, e, message{Create: e.create, Resized: true}))
+			if e.Process != "" && !quiet {
+				t.then = append(t.then, s.layout.notify(v.prefix, e, message{Create: e.create, Resized: true}))
 			}
 			continue
 		}
 		e.Token = e.token(s.floor)
 		e.Limit, e.Shared, e.Weight, e.Kept = is.Limit, false, max(e.Weight, 1), &number
 		t.ifs = append(t.ifs, created(e.key, e.create))
-		t.then = append(t.then, replace(e.key, e.record.encode()))
+		t.then = append(t.then, replace(e.key, encode(e.record)))
 	}
 	if most := s.ops.most(); t.size() > most {
 		return t, fmt.Errorf("%w: resize %q: it has %d leases and places, and etcd changes at most %d keys at once: try again when fewer hold it or wait for it", store.ErrUnsupported, name, len(v.places), most)

@@ -36,11 +36,11 @@
 //
 // A place whose turn has come enters by taking a slot, which is a key
 // PREFIX/!slots/NAME/NUMBER attached to the same lease. The transaction fails if the key is
-// there, so no slot has two holders. The transaction in which a reader or writer leaves lets
-// in the next writer, or the next readers. The transaction in which a holder of a permit leaves
-// hands its slot to the next waiter. If another holder that left at the same time has let in
-// that waiter, a second transaction lets in one more. Each lets in no more than one, so that
-// each permit has a token of its own. Others whose turn has come are notified, and enter by
+// there, so no slot has two holders. A mutex has one holder, its first place, and needs no slot.
+//
+// The transaction in which a place leaves lets in the next owner of a mutex, the next writer, the next
+// readers, or the next waiter for a permit: no more than that, since the revision is their token. It
+// fails if one of them has gone, and is made again. Others whose turn has come are notified, and enter by
 // themselves. The first that still waits is notified as well, and watches all places. The others
 // watch the place before them.
 //

@@ -31,11 +31,11 @@ func Queued(s *store.Store) int { return engineOf(s).batches.sender.Queued() }
 // Believe makes the store think that a place of its own holds the lock.
 func Believe(st *store.Store, l store.Lease) {
 	s := engineOf(st)
-	r, _, err := s.commit(context.Background(), txn{then: s.layout.readAll(l.Name)})
+	v, err := s.read(context.Background(), reading{name: l.Name})
 	if err != nil {
 		panic(err)
 	}
-	for _, e := range s.view(l.Name, r).places {
+	for _, e := range v.places {
 		if e.Owner == l.Owner {
 			h := &hold{key: e.key, create: e.create, lease: adopted(e)}
 			if !l.Kind.IsMutex() {

@@ -1,25 +1,76 @@
 package etcdstore
 
 import (
+	"cmp"
+	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
 )
+
+// place is a key of ours, or a request for one.
+type place struct {
+	of      store.Lease
+	prefix  string
+	key     string
+	lease   *lease
+	create  int64  // 0: the key is not known to be there
+	slot    string // the key of its slot, if it has entered a lock that several can hold
+	view    *view  // the lock when the place entered; nil: nobody else was there
+	mailbox *mailbox
+	sent    clock.Instant // when a place that comes with a release was asked for
+	ahead   int           // how many places are before it at most, while it waits
+}
+
+func (s *core) newPlace(of store.Lease, l *lease) *place {
+	return &place{of: of, prefix: s.layout.lock(of.Name), key: s.layout.key(of.Name, l.id), lease: l}
+}
+
+// entry is the key that is to be made, if process has the inbox of the owner.
+func (p *place) entry(process string) entry {
+	return entry{record: recordOf(p.of, p.lease, process), key: p.key, lease: p.lease.id}
+}
+
+// own notes that the place has the lock.
+func (s *core) own(p *place) {
+	h := &hold{key: p.key, create: p.create, slot: p.slot, view: p.view, lease: p.lease}
+	s.holds.put(p.of.Name, p.of.Owner, h, s.clock.Now())
+	if s.inbox.holderProcess() != "" {
+		s.inbox.start()
+	}
+}
+
+// settle is called when the lock has come to the place. It renews the lease of the place if that
+// doesn't last for the TTL from start, or if much of it is over and keep-alives of it don't count any
+// more. Then the place has another lease.
+func (s *core) settle(ctx context.Context, p *place, start clock.Instant) error {
+	since := p.lease.since()
+	lasts := since >= start || p.lease.covers(p.of.TTL, start)
+	if lasts && (p.lease.isOf(s.replaced.inTerm()) || s.clock.Now().Sub(since) <= p.of.TTL/2) {
+		return nil
+	}
+	r := s.renewals(ctx, []store.Lease{p.of})[0]
+	if r.err != nil {
+		s.holds.drop(p.of.Name, p.of.Owner, s.holds.get(p.of.Name, p.of.Owner))
+		return r.err
+	}
+	p.lease = r.hold.lease
+	if s.holds.get(p.of.Name, p.of.Owner) == nil { // it was over, and dropped
+		s.holds.put(p.of.Name, p.of.Owner, r.hold, s.clock.Now())
+	}
+	return nil
+}
 
 // hold is a place of this process that owns its lock.
 type hold struct {
 	key    string
 	create int64
-	// slot is the key of the slot of a place that shares its lock.
-	slot string
-	// contended is set if others waited behind it when it came to share its lock.
-	contended bool
-	// waited is how long the place took to get the lock.
-	waited time.Duration
+	slot   string // as in place
+	view   *view
 	// lease is what the key is attached to. named is the lease that the key is named
 	// after, if that is another one of this handle.
 	lease, named *lease
@@ -27,38 +78,16 @@ type hold struct {
 	// reads the place before it keeps the lease alive: that would make a broken lease last
 	// longer.
 	suspect atomic.Bool
-
-	mu sync.Mutex
-	// next are the places behind this one, the next one first. No place is between two
-	// of them or before the first, and none can come to be there: new ones come last.
-	next []successor
 }
 
 // attachedTo returns the hold of the same place when it is attached to l.
 func (h *hold) attachedTo(l *lease) *hold {
-	is := &hold{key: h.key, create: h.create, slot: h.slot, contended: h.contended, waited: h.waited, lease: l, named: h.named, next: h.followers()}
-	if is.named == nil {
-		is.named = h.lease
-	}
-	return is
+	return &hold{key: h.key, create: h.create, slot: h.slot, view: h.view, lease: l, named: cmp.Or(h.named, h.lease)}
 }
 
 // at reports whether kv is the place of h.
 func (h *hold) at(kv *mvccpb.KeyValue) bool {
 	return string(kv.Key) == h.key && kv.CreateRevision == h.create
-}
-
-// follow sets the places behind this one.
-func (h *hold) follow(next []successor) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.next = next
-}
-
-func (h *hold) followers() []successor {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.next
 }
 
 // holds are the leases that this process has, as far as it knows. Another handle can

@@ -134,18 +134,11 @@ func (b *inbox) run() {
 	defer close(b.ended)
 	failures := 0 // one after the other
 	for {
-		at, changed := b.members.current()
+		at, while := b.members.current()
 		ctx, cancel := context.WithCancel(b.ctx)
-		release := make(chan struct{})
-		go func() {
-			select {
-			case <-changed:
-				cancel()
-			case <-release:
-			}
-		}()
+		stop := context.AfterFunc(while, cancel)
 		opened, err := b.watch(ctx, at, tryTime<<min(failures, 4))
-		close(release)
+		stop()
 		moved := ctx.Err() != nil
 		cancel()
 		if b.ctx.Err() != nil {
@@ -267,4 +260,59 @@ func (m *mailbox) take(create int64) (p push, look bool) {
 	}
 	look, m.look = m.look, false
 	return p, look
+}
+
+// predecessorWatch watches the place before a waiter's, to notice that it is gone although nobody
+// said so: its process died, or it is a native client's.
+type predecessorWatch struct {
+	key    string
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when key is gone, or when the watch has ended; nil before watch
+	seen   atomic.Bool   // key is gone
+	group  sync.WaitGroup
+}
+
+// onlyDeletes is the option of a watch that sees only that places leave.
+func onlyDeletes() clientv3.OpOption { return clientv3.WithFilterPut() }
+
+// watch watches key from the revision after one at which it was there, or all keys of a
+// prefix with that option. The watch begins in the past, so etcd may serve it with a delay.
+func (o *predecessorWatch) watch(s *link, key string, revision int64, options ...clientv3.OpOption) {
+	if o.key == key && o.ended != nil {
+		select {
+		case <-o.ended:
+		default:
+			return
+		}
+	}
+	o.stop()
+	at, while := s.members.current()
+	ctx, cancel := context.WithCancel(while)
+	ended := make(chan struct{})
+	o.seen.Store(false)
+	o.key, o.cancel, o.ended = key, cancel, ended
+	o.group.Go(func() {
+		defer close(ended)
+		c, err := at.connect(s.o)
+		if err != nil {
+			return
+		}
+		for r := range c.Watch(clientv3.WithRequireLeader(ctx), key, append(options, clientv3.WithRev(revision+1))...) {
+			if len(r.Events) > 0 {
+				o.seen.Store(true)
+			}
+			if r.Err() != nil || len(r.Events) > 0 {
+				return
+			}
+		}
+	})
+}
+
+func (o *predecessorWatch) stop() {
+	if o.cancel == nil {
+		return
+	}
+	o.cancel()
+	o.group.Wait()
+	o.cancel, o.ended = nil, nil
 }

@@ -11,7 +11,6 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -71,13 +70,14 @@ func (s *link) queue(ctx context.Context, waiters []entry) (queue []store.Place,
 // readWithNote is read, without the waiters of a mutex that Inspect does not show, and with
 // the note about the lease that was broken last, if there is one.
 func (s *link) readWithNote(ctx context.Context, name string) (*view, *note, error) {
-	r, _, err := s.commit(ctx, txn{then: []operation{get(s.layout.note(name)), byAge(s.layout.lock(name), store.MaxQueue+1), getAll(s.layout.slots(name))}})
+	some := reading{name: name, most: store.MaxQueue + 1}
+	r, _, err := s.commit(ctx, txn{then: append([]operation{get(s.layout.note(name))}, s.layout.reads(some)...)})
 	if r == nil {
 		return nil, nil, err
 	}
-	v, last := s.view(name, r), noteOf(r.Responses[0].GetResponseRange().Kvs)
-	if len(v.places) > store.MaxQueue && v.places[0].spec() != rule.Mutex {
-		v, err = s.read(ctx, name)
+	v, last := s.view(some, r), noteOf(r.Responses[0].GetResponseRange().Kvs)
+	if v.more > 0 && v.several() {
+		v, err = s.read(ctx, reading{name: name})
 	}
 	return v, last, err
 }

@@ -126,24 +126,16 @@ func (s *link) busy(ctx context.Context, name string, first entry, position int)
 
 // find reads the place of an owner that has the lock, with a lease that nobody has broken.
 func (s *link) find(ctx context.Context, of store.Lease) (entry, error) {
-	if !of.Kind.IsMutex() {
-		v, err := s.read(ctx, of.Name)
-		if v == nil {
-			return entry{}, err
-		}
-		if e, ok := v.held(of.Owner); ok && !e.Broken {
-			return e, nil
-		}
-		return entry{}, store.ErrNotHeld
+	what := reading{name: of.Name}
+	if of.Kind.IsMutex() {
+		what.most = 1
 	}
-	r, _, err := s.commit(ctx, txn{then: []operation{byAge(s.layout.lock(of.Name), 1)}})
-	if r == nil {
+	v, err := s.read(ctx, what)
+	if v == nil {
 		return entry{}, err
 	}
-	for _, e := range holders(entriesOf(r.Responses[0].GetResponseRange().Kvs)) {
-		if e.Owner == of.Owner && !e.native && !e.Broken {
-			return e, nil
-		}
+	if e, ok := v.held(of.Owner); ok && !e.Broken {
+		return e, nil
 	}
 	return entry{}, store.ErrNotHeld
 }

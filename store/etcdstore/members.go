@@ -18,17 +18,19 @@ type members struct {
 	o    Options
 	list []*member
 
-	mu      sync.Mutex
-	now     int           // index of the member that is asked
-	changed chan struct{} // closed when now changes
-	logged  time.Time     // when a failure was logged last
+	mu     sync.Mutex
+	now    int             // index of the member that is asked
+	while  context.Context // ends when now changes
+	end    context.CancelFunc
+	logged time.Time // when a failure was logged last
 }
 
 // logEvery is how often failures of members are logged: if all are down, every try fails.
 const logEvery = 10 * time.Second
 
 func newMembers(endpoints []string, o Options) *members {
-	m := &members{o: o, changed: make(chan struct{})}
+	m := &members{o: o}
+	m.while, m.end = context.WithCancel(context.Background())
 	for _, e := range endpoints {
 		m.list = append(m.list, &member{endpoint: e})
 	}
@@ -45,11 +47,11 @@ func (m *members) String() string {
 	return strings.Join(names, ",")
 }
 
-// current returns the member to ask, and a channel that is closed when it is another.
-func (m *members) current() (*member, <-chan struct{}) {
+// current returns the member to ask, and a context that ends when it is another.
+func (m *members) current() (*member, context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.list[m.now], m.changed
+	return m.list[m.now], m.while
 }
 
 // failed lets the next member be asked, unless from is not the current one any more.
@@ -69,8 +71,8 @@ func (m *members) failed(from *member, why error) {
 		m.logged = now
 		m.o.Logger.Warn("an etcd member failed, asking another one", "failed", from.endpoint, "now", m.list[m.now].endpoint, "err", store.Excerpt(why.Error()))
 	}
-	close(m.changed)
-	m.changed = make(chan struct{})
+	m.end()
+	m.while, m.end = context.WithCancel(context.Background())
 }
 
 func (m *members) close() {

@@ -95,11 +95,11 @@ func (s mover) attach(ctx context.Context, r *renewal, has entry) error {
 		moved.Seconds, moved.Term, moved.Token = int64(l.lasts/time.Second), l.term, has.token(s.floor)
 		t := txn{
 			ifs:  []condition{created(has.key, has.create), modified(has.key, has.mod)},
-			then: []operation{put(has.key, moved.encode(), l.id)},
+			then: []operation{put(has.key, encode(moved), l.id)},
 			els:  []operation{get(has.key)},
 		}
 		if has.slotKey() != "" {
-			t.then = append(t.then, s.layout.take(r.of.Name, has.slot.number, has.slot.successor, l.id))
+			t.then = append(t.then, takeSlot(has.slot.key, has.slot.of, l.id))
 		}
 		got, _, err := s.batches.commit(ctx, s.layout.lock(r.of.Name), t)
 		if isGone(err) && !again {

@@ -38,11 +38,11 @@ type record struct {
 	Weight int64 `json:"weight,omitempty"`
 	// Kept is the slot of a lease that was granted before Resize.
 	Kept *int64 `json:"kept,omitempty"`
+	// In means that a mutex was free when the place was made.
+	In bool `json:"in,omitempty"`
 	// Broken means that the lease cannot be renewed any more.
 	Broken bool `json:"broken,omitempty"`
 }
-
-func (r record) encode() string { return encode(r) }
 
 // recordOf returns the record of a lease that is to be attached to l.
 func recordOf(of store.Lease, l *lease, process string) record {
@@ -65,8 +65,8 @@ type entry struct {
 	create, mod int64
 	lease       clientv3.LeaseID
 	native      bool // another kind of client made it
-	// slot is that of a place which has entered a lock that several can hold; nil: it
-	// waits, or its turn has come and it has not noticed yet.
+	// slot is that of a place which has entered; nil: it waits, or its turn has come and it has
+	// not noticed yet. The slot of a mutex has no key.
 	slot *slot
 }
 
@@ -86,6 +86,34 @@ func (e entry) spec() rule.Spec { return rule.Spec{Limit: max(e.Limit, 1), Share
 
 // several reports whether the place is for a lock that several can hold.
 func (e entry) several() bool { return e.Limit != 0 }
+
+// hasEntered reports whether the first place of a mutex has entered: it was made when nobody had
+// the lock, or it was changed since then, as the places of waiters are only when they enter.
+func (e entry) hasEntered() bool { return !e.native && !e.several() && (e.In || e.mod != e.create) }
+
+// placeID is a place among those of a lock.
+type placeID struct {
+	Suffix string `json:"k"`
+	Create int64  `json:"c"`
+}
+
+// message is written to the inbox of a process: one of its places has to look at the lock, or the
+// lease of that place was broken. It is a hint, since a user with rights to other locks can write it
+// as well.
+type message struct {
+	Create  int64 `json:"c"`           // of the place
+	Resized bool  `json:"r,omitempty"` // Resize removed the place
+	// Broken is the owner of the place, whose lease was broken.
+	Broken string `json:"x,omitempty"`
+}
+
+func encode(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("leasehold: encoding strings and numbers failed: " + err.Error())
+	}
+	return string(b)
+}
 
 func entryOf(kv *mvccpb.KeyValue) entry {
 	e := entry{key: string(kv.Key), create: kv.CreateRevision, mod: kv.ModRevision, lease: clientv3.LeaseID(kv.Lease)}
@@ -146,6 +174,3 @@ func ranked(entries []entry) []rule.Ranked {
 	}
 	return places
 }
-
-// holders returns the places that hold the lock, of entries in order.
-func holders(entries []entry) []entry { return entries[:rule.Holders(ranked(entries))] }

@@ -3,15 +3,14 @@ package etcdstore
 import (
 	"context"
 	"errors"
-	"slices"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Release implements driver.Engine. The transaction that ends the lease hands the lock to
-// the next place, and writes to the inbox of its process.
+// Release implements driver.Engine. The transaction that ends the lease lets in those whose turn
+// it is then, and writes to the inboxes of their processes.
 func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if p, ok := s.rejoined.Take(r.Lease); ok {
 		s.leave(p)
@@ -21,29 +20,73 @@ func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
 	return err
 }
 
+// ReleaseAndRejoin implements driver.Engine, in one transaction: etcd's log has one
+// entry for a turn instead of two. It makes no place for a lock that several can hold,
+// whose waiters enter beside each other.
+func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
+	if !r.Kind.IsMutex() || s.require(ctx, "wait for", r.Name, next.Require) != nil || s.raise(ctx, "wait for", next.Lease) != nil {
+		return s.release(ctx, r, nil)
+	}
+	sent := s.clock.Now()
+	l, err := s.pool.leaseFor(ctx, next.TTL)
+	if err != nil {
+		return false, s.failed(ctx, "release", r.Name, false, err)
+	}
+	p := s.newPlace(next.Lease, l)
+	p.sent = sent
+	p.mailbox = s.inbox.open(l.id)
+	queued, err = s.release(ctx, r, p)
+	if !queued {
+		s.inbox.forget(p.mailbox)
+		s.pool.done(l) // if there may be a place, the lease is tainted
+		return false, err
+	}
+	if !s.rejoined.Put(p.of, p, func() { s.expire(p) }) {
+		s.leave(p)
+		return false, nil
+	}
+	return true, nil
+}
+
+// expire ends a place that nobody claimed.
+func (s *core) expire(p *place) {
+	if s.gate.Enter() == nil {
+		defer s.gate.Leave()
+		s.leave(p)
+	}
+}
+
 // release ends the lease of r. If next is not nil, it also makes that place, if the lock
 // passes to another one; standing reports whether it did.
 func (s *core) release(ctx context.Context, r store.ReleaseRequest, next *place) (standing bool, err error) {
-	e := ending{s: s, of: r.Lease, prefix: s.layout.lock(r.Name), rejoin: next}
-	for {
-		e.mod = 0
-		e.hold = s.holds.get(r.Name, r.Owner)
-		if !r.Kind.IsMutex() || e.hold != nil && e.hold.slot != "" {
-			return false, s.releaseShared(ctx, r)
-		}
-		known := e.hold != nil && r.Attempt == ""
-		if !known {
-			if err := e.find(ctx, r); err == errShared {
-				return false, s.releaseShared(ctx, r)
-			} else if err != nil {
+	for doubt := false; ; {
+		h := s.holds.get(r.Name, r.Owner)
+		e := ending{s: s, of: r.Lease, doubt: doubt, rejoin: next}
+		known := h != nil && r.Attempt == ""
+		if known {
+			e.key, e.create, e.slot, e.v = h.key, h.create, h.slot, h.view
+		} else {
+			has, err := e.find(ctx, r)
+			switch {
+			case doubt && errors.Is(err, store.ErrNotHeld):
+				return false, nil // an earlier try ended it
+			case err != nil:
 				return false, s.refused(ctx, "release", r.Name, e.doubt, err)
 			}
+			if h == nil || h.create != has.create || h.lease.id != has.lease {
+				h = &hold{lease: adopted(has)}
+			}
+			if r.Attempt != "" {
+				e.mod = has.mod
+			}
 		}
-		s.holds.drop(r.Name, r.Owner, e.hold)
-		switch err := e.run(ctx); {
+		s.holds.drop(r.Name, r.Owner, h)
+		err := e.run(ctx)
+		doubt = e.doubt
+		switch {
 		case err == nil:
-			s.pool.done(e.hold.lease)
-			s.pool.done(e.hold.named)
+			s.pool.done(h.lease)
+			s.pool.done(h.named)
 			return e.standing, nil
 		case err == errMoved:
 			continue // another attempt of the owner joined, or it was renewed for longer
@@ -53,193 +96,242 @@ func (s *core) release(ctx context.Context, r store.ReleaseRequest, next *place)
 			// Another handle may have ended it, or it expired. Its lease is not used again.
 			return false, s.refused(ctx, "release", r.Name, false, err)
 		default:
-			s.pool.revoke(e.hold.lease)
+			s.pool.revoke(h.lease)
 			return false, s.refused(ctx, "release", r.Name, true, err)
 		}
 	}
 }
 
-var errShared = constError("the place is of a lock that several can hold")
-
-// ending ends a place that has the lock.
+// ending ends a place, whether it holds the lock or waits, and lets in those whose turn it is then.
 type ending struct {
 	s      *core
 	of     store.Lease
-	prefix string
-	hold   *hold
+	key    string
+	create int64
+	slot   string // its key; empty: it is not known to have one
 	// mod, if not 0, is the revision that the place has to have: a later one may belong
 	// to other attempts, too.
 	mod    int64
+	v      *view       // the lock, which may have changed since; nil: nobody is known to be behind
 	rejoin *place      // it comes last
-	also   []operation // further ones of the transaction that ends the lease
+	also   []operation // further ones of the transaction that ends the place
 	doubt  bool        // a try failed and may have taken effect
 	// standing is set if rejoin was made.
 	standing bool
 }
 
-// find reads the place of an owner. It removes the place of an owner that waits, and
-// returns ErrNotHeld then.
-func (e *ending) find(ctx context.Context, r store.ReleaseRequest) error {
-	got, doubt, err := e.s.commit(ctx, txn{then: []operation{byAge(e.prefix, 0)}})
-	e.doubt = e.doubt || doubt
-	if got == nil {
-		return err
+// find reads the place of an owner that holds the lock, whatever its kind. It removes the place of
+// an owner that waits, and returns ErrNotHeld then.
+func (e *ending) find(ctx context.Context, r store.ReleaseRequest) (entry, error) {
+	v, err := e.s.read(ctx, reading{name: r.Name})
+	if v == nil {
+		return entry{}, err
 	}
-	all := entriesOf(got.Responses[0].GetResponseRange().Kvs)
-	holding := len(holders(all))
-	for i, has := range all {
-		switch {
-		case has.native || has.Owner != r.Owner:
-		case has.several():
-			return errShared // the caller did not say which kind of lock it is
-		case i >= holding:
-			p := &place{of: r.Lease, prefix: e.prefix, key: has.key, lease: adopted(has), create: has.create}
-			if err := e.s.leaveOnce(ctx, p); err != nil {
-				return err
+	e.v = v
+	has, held := v.held(r.Owner)
+	if held && r.Attempt != "" && has.Made != r.Attempt && (has.Made != "" || r.Undo) {
+		return entry{}, store.ErrNotHeld // it is another attempt's
+	}
+	for _, is := range v.places {
+		if !held && is.Owner == r.Owner && !is.native {
+			e.key, e.create = is.key, is.create
+			if err := e.run(ctx); err != nil {
+				return entry{}, err
 			}
-			return store.ErrNotHeld
-		case r.Attempt != "" && has.Made != r.Attempt && (has.Made != "" || r.Undo):
-			return store.ErrNotHeld // it is another attempt's
-		default:
-			if e.hold == nil || e.hold.create != has.create || e.hold.lease.id != has.lease {
-				e.hold = &hold{key: has.key, create: has.create, lease: adopted(has)}
-			}
-			if r.Attempt != "" {
-				e.mod = has.mod
-			}
-			behind := all[i+1:]
-			e.hold.follow(successors(e.prefix, behind[:min(len(behind), mostRead)]))
-			return nil
+			break
 		}
 	}
-	return store.ErrNotHeld
+	if !held {
+		return entry{}, store.ErrNotHeld
+	}
+	e.key, e.create, e.slot = has.key, has.create, has.slotKey()
+	return has, nil
 }
 
-// run deletes the place and hands the lock on.
+// reading is what has to be read to end the place.
+func (e *ending) reading() reading {
+	if e.slot != "" || e.v.several() {
+		return reading{name: e.of.Name}
+	}
+	return readingFor(e.of, e.key, e.create)
+}
+
+// patient is how often a transaction is tried that fails if others come or leave meanwhile.
+const patient = 2
+
+// run deletes the place and its slot.
 func (e *ending) run(ctx context.Context) error {
+	quiet := false // nobody can be told
 	for try := 0; ; try++ {
-		next := e.hold.followers()
-		if e.rejoin != nil {
-			// One with the key of the new place gave up: that key is used again.
-			next = slices.DeleteFunc(slices.Clone(next), func(n successor) bool { return n.Suffix == suffix(e.rejoin.lease.id) })
+		alone := quiet || try >= patient
+		t, tells, err := e.txn(alone)
+		if err == store.ErrNotHeld && e.doubt { // an earlier try ended it, and may have told nobody
+			e.ended()
+			e.s.wake(e.of.Name)
+			return nil
+		} else if err != nil {
+			return err
 		}
-		r, doubt, err := e.commit(ctx, next)
-		e.doubt = e.doubt || doubt
-		if doubt {
-			e.taint()
+		commit := e.s.commit
+		if !tells { // it concerns no inbox, which several locks have in common
+			commit = func(ctx context.Context, t txn) (*clientv3.TxnResponse, bool, error) {
+				return e.s.batches.commit(ctx, e.s.layout.lock(e.of.Name), t)
+			}
 		}
+		r, doubt, err := commit(ctx, t)
 		var q *quarantineError
+		if doubt || isFull(err) {
+			e.doubt = true
+			if e.rejoin != nil { // a request for its place may still be in flight
+				e.rejoin.lease.tainted.Store(true)
+			}
+		}
 		switch {
 		case errors.As(err, &q): // a release counts all the same
-		case (isGone(err) || isFull(err)) && try < 3:
-			// The next place has just gone, or there is no space to tell it. It watches
-			// this one.
-			if isFull(err) {
-				e.doubt = true
-				e.taint()
-			}
-			return e.quietly(ctx)
+		case (isGone(err) || isFull(err) || isTooMany(err)) && !quiet:
+			// One of the places to tell has just gone, or there is no space or room to tell them.
+			quiet = true
+			continue
 		case err != nil:
 			return err
 		}
-		if r.Succeeded {
-			e.standing = e.rejoin != nil && len(next) > 0
-			if e.standing {
-				e.rejoin.create = r.Header.Revision
-				e.rejoin.lease.answered(r.Header.RaftTerm)
-				e.rejoin.unlikely = unlikelyAfter(e.hold.waited, next)
+		if !r.Succeeded {
+			of := e.reading()
+			if e.v = e.s.view(of, r); e.v.several() && of.key != "" { // it was a mutex before Resize
+				if e.v, err = e.s.read(ctx, reading{name: of.name}); e.v == nil {
+					return err
+				}
 			}
-			return nil
+			continue
 		}
-		all := entriesOf(r.Responses[0].GetResponseRange().Kvs)
-		switch {
-		case len(all) == 0 || all[0].key != e.hold.key || all[0].create != e.hold.create:
-			return e.over(all)
-		case e.mod != 0 && all[0].mod != e.mod:
-			return errMoved
+		if alone {
+			e.s.wake(e.of.Name)
+		} else if e.rejoin != nil && tells {
+			e.standing, e.rejoin.create, e.rejoin.ahead = true, r.Header.Revision, len(e.v.places)+e.v.more-1
+			e.rejoin.lease.answered(r.Header.RaftTerm)
 		}
-		e.hold.follow(successors(e.prefix, all[1:]))
-	}
-}
-
-// commit deletes the place if next are the places behind it. That can go with other steps if it
-// concerns no inbox, which several locks have in common.
-func (e *ending) commit(ctx context.Context, next []successor) (r *clientv3.TxnResponse, doubt bool, err error) {
-	t := e.txn(next)
-	if len(next) > 0 || len(e.also) > 0 {
-		return e.s.commit(ctx, t)
-	}
-	return e.s.batches.commit(ctx, e.prefix, t)
-}
-
-// txn is the transaction that deletes the place if next are the places behind it.
-func (e *ending) txn(next []successor) txn {
-	t := e.deletion()
-	if len(next) == 0 {
-		t.ifs[0] = alone(e.prefix, e.hold.create)
-		return t
-	}
-	first := next[0]
-	t.ifs = append(t.ifs, created(e.prefix+first.Suffix, first.Create))
-	if e.rejoin != nil {
-		place := put(e.rejoin.key, recordOf(e.rejoin.of, e.rejoin.lease, e.s.inbox.process).encode(), e.rejoin.lease.id)
-		t.ifs = append(t.ifs, absent(e.rejoin.key))
-		t.then = append(t.then, place)
-	}
-	t.then = append(t.then, e.s.layout.handOver(e.prefix, first)...)
-	return t
-}
-
-// taint notes that the transaction that makes the new place may still be in flight.
-func (e *ending) taint() {
-	if e.rejoin != nil {
-		e.rejoin.lease.tainted.Store(true)
-	}
-}
-
-// deletion is the transaction that deletes the place and tells nobody. Its first condition is
-// that the place is there.
-func (e *ending) deletion() txn {
-	t := txn{
-		ifs:  []condition{created(e.hold.key, e.hold.create)},
-		then: append([]operation{remove(e.hold.key)}, e.also...),
-		els:  []operation{byAge(e.prefix, mostRead)},
-	}
-	if e.mod != 0 {
-		t.ifs = append(t.ifs, modified(e.hold.key, e.mod))
-	}
-	return t
-}
-
-// quietly deletes the place and tells nobody.
-func (e *ending) quietly(ctx context.Context) error {
-	r, doubt, err := e.s.commit(ctx, e.deletion())
-	e.doubt = e.doubt || doubt
-	switch {
-	case r == nil:
-		return err
-	case r.Succeeded:
 		return nil
 	}
-	all := entriesOf(r.Responses[0].GetResponseRange().Kvs)
-	if len(all) > 0 && all[0].key == e.hold.key && all[0].create == e.hold.create {
-		return errMoved
-	}
-	return e.over(all)
 }
 
-// over returns the result for a place that is not there any more. An earlier try of this
-// release may have ended it; the place that comes with it tells.
-func (e *ending) over(now []entry) error {
-	if !e.doubt {
-		return store.ErrNotHeld
+// txn is the transaction that deletes the place and its slot. Without a view it does so
+// if nobody came later, so that there is nobody to tell. Otherwise it lets in those whose
+// turn it is, or it is alone: then it does not fail because of others. tells reports whether it
+// changes keys of other places.
+func (e *ending) txn(alone bool) (t txn, tells bool, err error) {
+	l, name := e.s.layout, e.of.Name
+	t = txn{
+		ifs:  []condition{created(e.key, e.create)},
+		then: append([]operation{remove(e.key)}, e.also...),
+		els:  l.reads(e.reading()),
 	}
-	if e.rejoin != nil {
-		for _, has := range now {
-			if has.key == e.rejoin.key {
-				e.rejoin.create, e.standing = has.create, true
+	var h handoff
+	switch {
+	case e.v == nil && !alone:
+		t.ifs = append(t.ifs, newest(l.lock(name), e.create))
+	case e.v != nil:
+		i := e.v.index(e.key, e.create)
+		if i < 0 {
+			return t, false, store.ErrNotHeld
+		}
+		has, freed := e.v.places[i], int64(-1)
+		switch {
+		case e.mod != 0 && has.mod != e.mod:
+			return t, false, errMoved
+		case has.slot == nil:
+			t.ifs = append(t.ifs, modified(e.key, has.mod)) // it may enter meanwhile
+		case has.slot.key != "":
+			e.slot, freed = has.slot.key, has.slot.number
+		}
+		if alone {
+			break
+		}
+		rest := e.v.without(i)
+		if e.rejoin != nil {
+			if i := rest.index(e.rejoin.key, 0); i >= 0 { // it gave up: its key is used again
+				rest = rest.without(i)
 			}
 		}
+		h = l.admitNext(rest, name, freed, e.s.ops.told())
+		if e.rejoin != nil && len(rest.places) > 0 {
+			first, p := rest.places[0], e.rejoin
+			t.ifs = append(t.ifs, created(first.key, first.create), absent(p.key))
+			t.then = append(t.then, put(p.key, encode(recordOf(p.of, p.lease, e.s.inbox.process)), p.lease.id))
+			tells = true
+		}
 	}
-	return nil
+	if e.mod != 0 {
+		t.ifs = append(t.ifs, modified(e.key, e.mod))
+	}
+	if e.slot != "" && !h.reused {
+		t.then = append(t.then, remove(e.slot))
+	}
+	t.ifs, t.then = append(t.ifs, h.ifs...), append(t.then, h.then...)
+	return t, tells || len(h.then)+len(e.also) > 0, nil
+}
+
+// ended looks for the place that comes with the release in the lock as an earlier try left it.
+func (e *ending) ended() {
+	if e.rejoin == nil {
+		return
+	}
+	if i := e.v.index(e.rejoin.key, 0); i >= 0 {
+		e.rejoin.create, e.standing = e.v.places[i].create, true
+	}
+}
+
+// wake reads a lock in the background, and tells those whose turn it is. If that fails, they look by
+// themselves. The caller is counted at the gate.
+func (s *core) wake(name string) {
+	s.gate.Stay()
+	go func() {
+		defer s.gate.Leave()
+		v, _ := s.read(context.Background(), reading{name: name})
+		if v == nil {
+			return
+		}
+		if then := s.layout.notifyTurns(v, s.ops.told()); len(then) > 0 {
+			_, _, _ = s.commit(context.Background(), txn{then: then})
+		}
+	}()
+}
+
+// leave gives up a place in the background, or the lock that it was given meanwhile. The
+// caller is counted at the gate.
+func (s *core) leave(p *place) {
+	s.gate.Stay()
+	go func() {
+		defer s.gate.Leave()
+		s.leaveNow(context.Background(), p)
+	}()
+}
+
+// leaveNow is leave in the foreground. If it cannot be done in order, or a request for the place may
+// still be in flight, it revokes the lease of the place: the next one then notices by watching it.
+func (s *core) leaveNow(ctx context.Context, p *place) {
+	s.inbox.forget(p.mailbox)
+	if p.create != 0 && !p.lease.tainted.Load() && s.leaveOnce(ctx, p) == nil {
+		s.pool.done(p.lease)
+		return
+	}
+	s.pool.revoke(p.lease)
+}
+
+// leaveOnce removes a place that is known to be there, whether it waits or has the lock.
+func (s *core) leaveOnce(ctx context.Context, p *place) (err error) {
+	if p.isFar() {
+		// Those behind it watch it, and notice if there is nobody before it any more.
+		r, _, err := s.commit(ctx, txn{ifs: []condition{created(p.key, p.create), modified(p.key, p.create)}, then: []operation{remove(p.key)}})
+		if err != nil || r.Succeeded {
+			return err
+		}
+	}
+	e := ending{s: s, of: p.of, key: p.key, create: p.create, slot: p.slot}
+	if e.v, err = s.read(ctx, e.reading()); e.v == nil {
+		return err
+	}
+	if err = e.run(ctx); errors.Is(err, store.ErrNotHeld) {
+		return nil
+	}
+	return err
 }

@@ -80,7 +80,7 @@ func (s *core) renewals(ctx context.Context, leases []store.Lease) []*renewal {
 			}
 		}
 		// A part of them is renewed if there is no time for all.
-		s.inParts(rest, func(some []*renewal) error {
+		inParts(&s.ops, 2, rest, func(some []*renewal) error {
 			err := m.move(ctx, some)
 			s.confirm(ctx, some)
 			return err
@@ -132,15 +132,15 @@ func (s *core) confirm(ctx context.Context, all []*renewal) {
 		}
 		return
 	}
-	s.inParts(alive, func(some []*renewal) error { return s.confirmSome(ctx, some, left, sent) })
+	inParts(&s.ops, 2, alive, func(some []*renewal) error { return s.confirmSome(ctx, some, left, sent) })
 }
 
-// inParts calls f for parts of all, each for one transaction that reads two keys of each. If the cluster
-// refuses as many operations, it calls f again with fewer.
-func (s *core) inParts(all []*renewal, f func(some []*renewal) error) {
+// inParts calls f for parts of all, each for one transaction with so many operations for each, and one
+// more. If the cluster refuses as many, it calls f again with fewer.
+func inParts[T any](o *operations, each int, all []T, f func(some []T) error) {
 	for len(all) > 0 {
-		n := min(len(all), s.ops.half())
-		if err := f(all[:n]); isTooMany(err) && s.ops.half() < n {
+		n := min(len(all), (o.most()-1)/each)
+		if err := f(all[:n]); isTooMany(err) && (o.most()-1)/each < n {
 			continue
 		}
 		all = all[n:]

@@ -3,7 +3,7 @@ package etcdstore
 import "testing"
 
 // reading returns how many waiters can read the queue at once, and takes their slots.
-func (s *search) reading() (n int) {
+func (s *searches) reading() (n int) {
 	for {
 		select {
 		case s.slots <- struct{}{}:
@@ -14,12 +14,10 @@ func (s *search) reading() (n int) {
 	}
 }
 
-// After slow answers fewer waiters of a process read the queue of a lock at once, but always one, and after
+// After slow answers fewer waiters of a process read queues at once, but always one, and after
 // quick answers as many as before.
 func TestSlowAnswersLetFewerWaitersRead(t *testing.T) {
-	var all searches
-	s, leave := all.join("a/")
-	defer leave()
+	s := &searches{slots: make(chan struct{}, mostSearches)}
 	if n := s.reading(); n != mostSearches {
 		t.Fatalf("%d waiters read at once, want %d", n, mostSearches)
 	}

@@ -5,11 +5,14 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"sync/atomic"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/audience"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/internal/longest"
+	"github.com/leasehold-dev/leasehold/internal/unclaimed"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -18,6 +21,23 @@ type engine struct {
 	core
 	// adds is how much longer than its TTL a lease can be.
 	adds time.Duration
+}
+
+// core is what the methods of an engine work with.
+type core struct {
+	*link
+	pool      *pool
+	holds     holds
+	inbox     *inbox
+	batches   *batches
+	searches  searches
+	refreshes *refreshes
+	broken    audience.Audience
+	rejoined  unclaimed.Places[*place]
+	gate      *gate.Gate
+
+	cluster atomic.Pointer[judged]
+	asked   atomic.Int64 // when the cluster was last asked about itself
 }
 
 // Open returns a store in the etcd cluster that a URL names:
@@ -52,7 +72,7 @@ func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
 func newEngine(endpoints []string, c Options) *engine {
 	l := &link{o: c, members: newMembers(endpoints, c), layout: layout{c.Prefix}, clock: clock.System(), replaced: replaced{longest: longest.New(c.MaxTTL)}, lookAfter: defaultLookAfter}
 	g := gate.New(store.ErrClosed)
-	s := &engine{core: core{link: l, gate: g, pool: &pool{link: l, gate: g}, batches: newBatches(l, g, mostAlone), refreshes: newRefreshes(l, g)}}
+	s := &engine{core: core{link: l, gate: g, pool: &pool{link: l, gate: g}, batches: newBatches(l, g, mostAlone), refreshes: newRefreshes(l, g), searches: searches{slots: make(chan struct{}, mostSearches)}}}
 	// Any user that may lock can write such a message, so the lease is looked at.
 	s.inbox = newInbox(l, rand.Text()[:12], func(owner string, create int64) {
 		s.holds.suspect(owner, create)

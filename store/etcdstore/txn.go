@@ -61,9 +61,6 @@ type operations struct{ fewer atomic.Int64 }
 
 func (o *operations) most() int { return mostOps - int(o.fewer.Load()) }
 
-// half is for how many locks a transaction can read two keys each, and do one thing more.
-func (o *operations) half() int { return o.most()/2 - 1 }
-
 // told is how many waiters one transaction can let in.
 func (o *operations) told() int { return max(1, min(mostTold, (o.most()-fewestOps)/3)) }
 
@@ -73,9 +70,6 @@ func (o *operations) refused(size int) {
 	for was := o.fewer.Load(); is > was && !o.fewer.CompareAndSwap(was, is); was = o.fewer.Load() {
 	}
 }
-
-// mostRead is how many places are read at once to find the next owner.
-const mostRead = 16
 
 func absent(key string) condition { return created(key, 0) }
 
@@ -108,17 +102,6 @@ func modRevision(key, end string, is etcdserverpb.Compare_CompareResult, at int6
 // nobody is met if no key has the prefix.
 func nobody(prefix string) condition {
 	return createRevisions(prefix, etcdserverpb.Compare_EQUAL, 0)
-}
-
-// alone is met if the only key with the prefix is one that was created at that revision.
-func alone(prefix string, at int64) condition {
-	return createRevisions(prefix, etcdserverpb.Compare_EQUAL, at)
-}
-
-// oldest is met if no key with the prefix is older than one that was created at that
-// revision.
-func oldest(prefix string, at int64) condition {
-	return createRevisions(prefix, etcdserverpb.Compare_GREATER, at-1)
 }
 
 // newest is met if no key with the prefix is newer.

@@ -17,86 +17,124 @@ import (
 // slot is the key that says which holder of a lock has a slot. It is attached to the lease
 // of the holder's place, and made in the transaction in which the holder enters.
 type slot struct {
-	successor // the place; Process is empty
-	key       string
-	number    int64
+	of     placeID
+	key    string
+	number int64
 }
 
 func slotOf(prefix string, kv *mvccpb.KeyValue) (slot, bool) {
 	s := slot{key: string(kv.Key)}
 	var err error
-	if s.number, err = strconv.ParseInt(strings.TrimPrefix(s.key, prefix), 10, 64); err != nil || json.Unmarshal(kv.Value, &s.successor) != nil {
+	if s.number, err = strconv.ParseInt(strings.TrimPrefix(s.key, prefix), 10, 64); err != nil || json.Unmarshal(kv.Value, &s.of) != nil {
 		return s, false
 	}
-	if s.Create == 0 { // the place was made in the same transaction
-		s.Create = kv.CreateRevision
+	if s.of.Create == 0 { // the place was made in the same transaction
+		s.of.Create = kv.CreateRevision
 	}
 	return s, true
 }
 
-// view is all of a lock at one revision. A place that holds the lock in it goes on to do so:
-// later places come behind it, and those before it only leave.
+// view is a lock at one revision. A place that holds the lock in it goes on to do so:
+// later places come behind it, and those before it only leave. So the view at which a place entered
+// still says, when the place leaves, who comes next.
 type view struct {
 	prefix   string
 	places   []entry // in order
-	taken    []int64 // the slots that have a key, in order
+	taken    []int64 // the slots that have a key
 	revision int64
 	term     uint64 // of the leader
+	// more is how many places were not read, and gap how many of them are between the last two that were.
+	// before is the key of the one before the last one then.
+	more, gap int
+	before    string
 }
 
-// readAll reads a lock. viewOf takes the two responses.
-func (l layout) readAll(name string) []operation {
-	return []operation{byAge(l.lock(name), 0), getAll(l.slots(name))}
+// mostRead is how many places of a mutex are read to find those that come next.
+const mostRead = 16
+
+// reading is what is read of a lock: all of it, or some of the oldest places.
+type reading struct {
+	name string
+	most int64 // 0: all
+	// key is that of a place that is read in any case, if not empty, and then no slots are read; at is
+	// when it was created, 0: that is not known.
+	key string
+	at  int64
 }
 
-func (l layout) viewOf(name string, places, slots *clientv3.GetResponse, revision int64) *view {
-	var all []slot
-	for _, kv := range slots.Kvs {
-		if s, ok := slotOf(l.slots(name), kv); ok {
-			all = append(all, s)
+// readingFor is what has to be read for a place. Only one place holds a mutex, so the first few will do.
+func readingFor(of store.Lease, key string, at int64) reading {
+	if of.Kind.IsMutex() {
+		return reading{name: of.Name, most: mostRead, key: key, at: at}
+	}
+	return reading{name: of.Name}
+}
+
+func (l layout) reads(of reading) []operation {
+	oldest := byAge(l.lock(of.name), of.most)
+	switch {
+	case of.key == "":
+		return []operation{oldest, getAll(l.slots(of.name))}
+	case of.at == 0:
+		return []operation{oldest, get(of.key)}
+	}
+	return []operation{oldest, before(l.lock(of.name), of.at)}
+}
+
+// view returns the lock that the last two responses have read.
+func (s *link) view(of reading, r *clientv3.TxnResponse) *view {
+	last := r.Responses[len(r.Responses)-2:]
+	oldest, other := last[0].GetResponseRange(), last[1].GetResponseRange().Kvs
+	var slots []slot
+	for _, kv := range other {
+		if is, ok := slotOf(s.layout.slots(of.name), kv); ok && of.key == "" {
+			slots = append(slots, is)
 		}
 	}
-	return newView(l.lock(name), entriesOf(places.Kvs), all, revision)
+	v := newView(s.layout.lock(of.name), entriesOf(oldest.Kvs), slots, r.Header.Revision)
+	v.term, v.more = r.Header.RaftTerm, int(oldest.Count)-len(v.places)
+	if of.key == "" {
+		return v
+	}
+	near := entriesOf(other)
+	if len(near) > 0 && near[0].key == of.key && (of.at == 0 || near[0].create == of.at) && v.index(of.key, 0) < 0 {
+		v.places, v.more, v.gap = append(v.places, near[0]), v.more-1, v.more-1
+		if len(near) > 1 {
+			v.before = near[1].key
+		}
+	}
+	return v
 }
 
 func newView(prefix string, places []entry, slots []slot, revision int64) *view {
 	v := &view{prefix: prefix, places: places, revision: revision}
-	of := make(map[successor]*slot, len(slots))
+	of := make(map[placeID]*slot, len(slots))
 	for i, s := range slots {
-		of[s.successor] = &slots[i]
+		of[s.of] = &slots[i]
 		v.taken = append(v.taken, s.number)
 	}
-	slices.Sort(v.taken)
 	for i, e := range places {
-		s := of[successor{Suffix: e.key[len(prefix):], Create: e.create}]
-		if s == nil && e.Kept != nil { // it was the holder of a mutex
+		s := of[placeID{e.key[len(prefix):], e.create}]
+		switch {
+		case s == nil && e.Kept != nil: // it was the holder of a mutex
 			s = &slot{number: *e.Kept}
 			v.taken = append(v.taken, s.number)
+		case i == 0 && e.hasEntered():
+			s = &slot{}
 		}
 		places[i].slot = s
 	}
 	return v
 }
 
-// view returns the lock that the last two responses have read.
-func (s *link) view(name string, r *clientv3.TxnResponse) *view {
-	n := len(r.Responses)
-	get := func(i int) *clientv3.GetResponse {
-		return (*clientv3.GetResponse)(r.Responses[i].GetResponseRange())
-	}
-	v := s.layout.viewOf(name, get(n-2), get(n-1), r.Header.Revision)
-	v.term = r.Header.RaftTerm
-	return v
-}
-
-// read returns the lock called name, in a transaction with other operations before that. An error
+// read reads a lock, in a transaction with other operations before that. An error
 // with a view means that the data of the cluster was replaced.
-func (s *link) read(ctx context.Context, name string, before ...operation) (*view, error) {
-	r, _, err := s.commit(ctx, txn{then: append(before, s.layout.readAll(name)...)})
+func (s *link) read(ctx context.Context, of reading, before ...operation) (*view, error) {
+	r, _, err := s.commit(ctx, txn{then: append(before, s.layout.reads(of)...)})
 	if r == nil {
 		return nil, err
 	}
-	return s.view(name, r), err
+	return s.view(of, r), err
 }
 
 // index returns where the place with that key is, and -1 if it is not there. create is 0
@@ -117,8 +155,21 @@ func (v *view) held(owner string) (entry, bool) {
 	return entry{}, false
 }
 
+// several reports whether several can hold the lock. v may be nil.
+func (v *view) several() bool { return v != nil && len(v.places) > 0 && v.places[0].several() }
+
 // holders is how many places hold the lock, whether they have noticed or not.
 func (v *view) holders() int { return rule.Holders(ranked(v.places)) }
+
+// position returns which waiter the place at index me is, and at most which if not all places were
+// read.
+func (v *view) position(me int) int {
+	position := me - v.holders() + 1
+	if me == len(v.places)-1 {
+		position += v.gap
+	}
+	return position
+}
 
 // freeSlot returns a slot for the place at index me, whose turn it is. It leaves the
 // smaller ones to those before it that have not noticed yet.
@@ -172,18 +223,12 @@ func (v *view) without(i int) *view {
 }
 
 // entered returns v after the place at index i has entered.
-func (v *view) entered(i int, number int64) *view {
+func (v *view) entered(i int, s slot) *view {
 	next := *v
 	next.places = slices.Clone(v.places)
-	next.places[i].slot = &slot{number: number}
-	next.taken = append(slices.Clip(v.taken), number)
+	next.places[i].slot = &s
+	next.taken = append(slices.Clip(v.taken), s.number)
 	return &next
-}
-
-// take makes the slot of a place.
-func (l layout) take(name string, number int64, of successor, id clientv3.LeaseID) operation {
-	of.Process = ""
-	return put(l.slot(name, number), of.encode(), id)
 }
 
 // otherKind returns the error for a lock that first has as another kind.
