@@ -53,26 +53,9 @@ func TestACLIsAcceptedByRedis(t *testing.T) {
 	}
 }
 
-func TestACLVariants(t *testing.T) {
-	s := newSite(t)
-	for args, want := range map[string]string{
-		"acl": "ACL SETUSER locker reset on >PASSWORD ~* &leasehold:to:* +evalsha +eval +get +mget +set +del +rpush +lindex +linsert +lrange +lrem +lpop +hset +hmget +hgetall +hdel +zadd +zrem +zscore +zrange +pttl +pexpire +time +info +hscan +client|tracking +publish +subscribe\n",
-		"acl -q --user viewer --prefix x --for show --db 3": "ACL SETUSER viewer reset on >PASSWORD ~x* ~{x*}:* ~leasehold:node +evalsha +eval +get +lrange +hgetall +zrange +pttl +time +info +hscan +select\n",
-		"acl --for show,ls": "ACL SETUSER locker reset on >PASSWORD ~* +evalsha +eval +get +lrange +hgetall +zrange +pttl +time +info +scan +hscan\n",
-	} {
-		p := s.run(0, strings.Fields(args)...)
-		if p.out.String() != want {
-			t.Errorf("%s: %s\nwant %s", args, p.out.String(), want)
-		}
-		if quiet := strings.Contains(args, "-q"); quiet != (p.err.String() == "") {
-			t.Errorf("%s: stderr %q, want nothing with -q, else something", args, p.err.String())
-		}
-	}
-}
-
 // The rights for Kubernetes are those that the store says, by what they are for.
 func TestACLOfKubernetes(t *testing.T) {
-	s := newSite(t, storeVar+"=kubernetes://jobs")
+	s := newSite(t, storeVar+"=kubernetes://jobs").plain()
 	for args, use := range map[string]kubernetesstore.Use{
 		"acl --user app":            kubernetesstore.ToLock,
 		"acl --user app --for show": kubernetesstore.ToShow,

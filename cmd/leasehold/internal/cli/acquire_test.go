@@ -28,7 +28,7 @@ func TestAcquireThatCannotPrint(t *testing.T) {
 }
 
 func TestCompleteOwner(t *testing.T) {
-	s := newSite(t)
+	s := newSite(t).plain()
 	var owner string
 	for owner = "-"; owner[0] == '-'; { // a shell would take it for a flag
 		owner = strings.Fields(s.run(0, "acquire", "x", "--ttl", "1m").out.String())[0]

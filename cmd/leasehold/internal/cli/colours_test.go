@@ -63,7 +63,7 @@ func TestColoursOfVerdicts(t *testing.T) {
 
 // A shell offers times from the shortest to the longest: it must not sort them as words.
 func TestCompletionKeepsTheOrder(t *testing.T) {
-	s := newSite(t)
+	s := newSite(t).plain()
 	for _, args := range [][]string{
 		{"run", "x", "--ttl"}, {"run", "x", "--wait"}, {"run", "x", "--once-per"}, {"run", "x", "--max-hold"}, {"run", "x", "--min-hold"},
 		{"run", "x", "--grace"}, {"acquire", "x", "--ttl"}, {"wait", "x", "--for"}, {"ls", "--every"}, {"watch", "x", "--every"},

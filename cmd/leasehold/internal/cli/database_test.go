@@ -202,34 +202,3 @@ func TestTortureOfDatabases(t *testing.T) {
 		}
 	})
 }
-
-// The SQL is printed without a connection, and only for a database.
-func TestSchemaIsPrinted(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	p := s.start("schema", "--store", "postgres:///?schema=locks", "--print", "--grant", "app")
-	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "CREATE TABLE IF NOT EXISTS locks.records") || !strings.Contains(p.out.String(), `TO "app";`) {
-		t.Errorf("schema --print: exit code %d: %s, want exit code %d, text with %q and %q", code, &p.err, 0, "CREATE TABLE IF NOT EXISTS locks.records", `TO "app";`)
-	}
-	p = s.start("schema", "--store", "mysql://?schema=lock_s", "--print", "--grant", "app@10.0.0.1")
-	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "CREATE TABLE IF NOT EXISTS lock_s.records") || !strings.Contains(p.out.String(), "GRANT SELECT, INSERT, UPDATE, DELETE ON `lock_s`.records TO 'app'@'10.0.0.1';") {
-		t.Errorf("schema --print: exit code %d: %s%s, want exit code %d, text with %q and %q", code, &p.out, &p.err, 0, "CREATE TABLE IF NOT EXISTS lock_s.records", "GRANT SELECT, INSERT, UPDATE, DELETE ON `lock_s`.records TO 'app'@'10.0.0.1';")
-	}
-	p = s.start("schema", "--store", "postgres:///", "--print", "--grant", `a"b, "night ""shift"", two",app`, "--grant", "$$;x")
-	code := p.end()
-	for _, role := range []string{`"a""b"`, `"night ""shift"", two"`, `"app"`, `"$$;x"`} {
-		if code != 0 || !strings.Contains(p.out.String(), "GRANT USAGE ON SCHEMA leasehold TO "+role+";") {
-			t.Errorf("schema --print: no rights for %s: exit code %d: %s, want exit code %d and text with %q", role, code, &p.err, 0, "GRANT USAGE ON SCHEMA leasehold TO "+role+";")
-		}
-	}
-	for _, list := range []string{"", "a,,b", "a,", `"a`, `"a"b`, `""`} {
-		p = s.start("schema", "--store", "postgres:///", "--print", "--grant", list)
-		if code := p.end(); code == 0 {
-			t.Errorf("--grant %s: exit code %d: %s%s, want an error", list, code, &p.out, &p.err)
-		}
-	}
-	p = s.start("schema", "--print")
-	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "postgres://") {
-		t.Errorf("schema of a file: exit code %d: %s, want exit code %d and text with %q", code, &p.err, codeTrouble, "postgres://")
-	}
-}

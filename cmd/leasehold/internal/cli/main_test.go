@@ -76,15 +76,16 @@ type tester interface {
 
 // site is a user's home with a lock folder of its own.
 type site struct {
-	t    tester
-	home string
-	dir  string // where commands run; empty: where the test does
-	env  []string
+	t      tester
+	binary string // the command
+	home   string
+	dir    string // where commands run; empty: where the test does
+	env    []string
 }
 
 func newSite(t *testing.T, env ...string) *site {
 	t.Helper()
-	s := &site{t: t, home: t.TempDir()}
+	s := &site{t: t, binary: binary, home: t.TempDir()}
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "LEASEHOLD_") && !strings.HasPrefix(kv, "XDG_") {
 			s.env = append(s.env, kv)
@@ -124,7 +125,18 @@ func (o *output) String() string {
 }
 
 // start starts the command.
-func (s *site) start(args ...string) *proc { return s.exec(binary, args...) }
+func (s *site) start(args ...string) *proc { return s.exec(s.binary, args...) }
+
+// plain makes the site use the command of scripts, for many short runs.
+func (s *site) plain() *site {
+	s.t.Helper()
+	path, err := command()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.binary = path
+	return s
+}
 
 func (s *site) exec(path string, args ...string) *proc {
 	s.t.Helper()

@@ -15,7 +15,7 @@ import (
 // which has to name them one by one, has all of them.
 func TestMan(t *testing.T) {
 	dir := t.TempDir()
-	s := newSite(t)
+	s := newSite(t).plain()
 	s.run(0, "man", dir)
 	for page, flags := range map[string][]string{
 		"leasehold":                 {"store", "store-file", "quiet"},

@@ -44,12 +44,12 @@ import (
 //	redis kill I            kills one of them; "redis restart I" starts it again
 //	redis do I COMMAND      sends a command of Redis to one of them; stdout has the reply
 //	refused FILE            runs each line of FILE, which is refused with exit code 125 (or
-//	                        another one) and the text after "#", and prints nothing else
+//	                        another one) and the text after "#", without a word on stdout
 //
 // The program "job" says that it has begun, and ends when a line is typed.
 var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
-	"leasehold": inSession(func(s *session, neg bool, args []string) { s.run(neg, s.binary, args) }),
-	"sh":        inSession(func(s *session, neg bool, args []string) { s.run(neg, "/bin/sh", args) }),
+	"leasehold": inSession(func(s *session, neg bool, args []string) { s.command(neg, s.binary, args) }),
+	"sh":        inSession(func(s *session, neg bool, args []string) { s.command(neg, "/bin/sh", args) }),
 	"exit":      inSession((*session).exit),
 	"says":      inSession((*session).says),
 	"enter":     inSession((*session).enter),
@@ -167,7 +167,7 @@ func runScripts(t *testing.T, dir, store, url string) {
 			if url != "" {
 				env.Vars = append(env.Vars, storeVar+"="+url)
 			}
-			env.Values["session"] = &session{site: site{home: home, env: slices.Clone(env.Vars)}, binary: path, procs: map[string]*proc{}}
+			env.Values["session"] = &session{site: site{binary: path, home: home, env: slices.Clone(env.Vars)}, procs: map[string]*proc{}}
 			return nil
 		},
 	})
@@ -178,7 +178,6 @@ func runScripts(t *testing.T, dir, store, url string) {
 type session struct {
 	site
 	*testscript.TestScript
-	binary  string
 	code    int
 	procs   map[string]*proc
 	servers []*redistest.Server
@@ -200,8 +199,8 @@ func inSession(f func(s *session, neg bool, args []string)) func(*testscript.Tes
 	}
 }
 
-// run runs a program, or starts it if its last argument is &NAME&.
-func (s *session) run(neg bool, program string, args []string) {
+// command runs a program, or starts it if its last argument is &NAME&.
+func (s *session) command(neg bool, program string, args []string) {
 	s.dir = s.MkAbs(".")
 	last := ""
 	if len(args) > 0 {
@@ -326,7 +325,7 @@ func (s *session) redis(_ bool, args []string) {
 
 func (s *session) refused(_ bool, args []string) {
 	for line := range strings.Lines(s.ReadFile(args[0])) {
-		command, says, _ := strings.Cut(strings.TrimSpace(line), "#")
+		command, says, _ := strings.Cut(os.Expand(strings.TrimSpace(line), s.Getenv), "#")
 		if command == "" {
 			continue
 		}
@@ -336,9 +335,11 @@ func (s *session) refused(_ bool, args []string) {
 				code, says = other, rest
 			}
 		}
-		p := s.site.exec(s.binary, strings.Fields(os.Expand(command, s.Getenv))[1:]...)
-		p.in.Close()
-		p.wants(code)
+		words, at := strings.Fields(command), s.site
+		for strings.Contains(words[0], "=") {
+			at.env, words = append(at.env[:len(at.env):len(at.env)], words[0]), words[1:]
+		}
+		p := at.run(code, words[1:]...)
 		if said := p.err.String(); !strings.Contains(said, says) || !strings.HasPrefix(said, "leasehold: ") || p.out.String() != "" || strings.Contains(said, "secret") {
 			s.Fatalf("%s\nstdout %q, stderr %q, want only %q", line, p.out.String(), said, says)
 		}

@@ -195,6 +195,7 @@ func TestTerminalListAgain(t *testing.T) {
 			}
 			return "the list without the second lock"
 		})
+		s.plain()
 		for i := range 30 {
 			s.run(0, "acquire", fmt.Sprintf("many/%d/%02d", columns, i), "--ttl", "1m")
 		}

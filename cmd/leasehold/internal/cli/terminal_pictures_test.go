@@ -66,7 +66,7 @@ func TestTerminalPictures(t *testing.T) {
 
 	doctor := []string{"doctor"}
 	redis := redistest.Start(t)
-	d := s.onTerminalOf(terminalColumns, []string{storeVar + "=redis://" + redis.Addr()}, binary, doctor...)
+	d := s.onTerminalOf(terminalColumns, []string{storeVar + "=redis://" + redis.Addr() + patiently}, binary, doctor...)
 	d.cmd.Wait()
 	<-d.ended
 	show("doctor", d.shown.String(), doctor...)

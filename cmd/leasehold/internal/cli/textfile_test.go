@@ -92,7 +92,7 @@ func TestTextfile(t *testing.T) {
 
 // Each name has its own file in the directory, and a label with the name.
 func TestTextfileOfStrangeNames(t *testing.T) {
-	s := newSite(t)
+	s := newSite(t).plain()
 	seen := map[string]bool{}
 	for name, label := range map[string]string{
 		"../up/and away": "../up/and away", ".._up_and_away": ".._up_and_away", `a"b\c`: `a\"b\\c`, "a\nb": `a\nb`, "\xff": "\uFFFD",
