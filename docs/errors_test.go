@@ -78,9 +78,10 @@ var inner = map[string]string{
 	"the lock is free":                                         "the step is made again",
 	"the queue has changed":                                    "the step is made again",
 	"another part of the transaction has failed":               "the part that failed is told",
-	"a request without a header":                               "the relay for requests of the library has one",
-	"no place was made":                                        "the release goes another way",
-	"nobody is known to wait":                                  "the release goes another way",
+	"there is no such node":                                    "the step is made again",
+	"the node has another version":                             "the step is made again",
+	"the node is there already":                                "the step is made again",
+	"the node has children":                                    "the error that wraps it says what to do",
 }
 
 // mostSimilar returns the text of the code that has most words in common with said, with its

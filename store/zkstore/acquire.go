@@ -1,16 +1,13 @@
 package zkstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // Acquire implements driver.Engine. It makes a place in the queue: if that is among the first
@@ -20,19 +17,7 @@ func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 		return store.Grant{}, err
 	}
 	g, err := (&attempt{s, r, s.clock.Now()}).run(ctx)
-	switch {
-	case errors.Is(err, errBroken):
-		return store.Grant{}, store.BrokenError("acquire", r.Name)
-	case err != nil && !isRefusal(err):
-		return store.Grant{}, s.failed(ctx, "acquire", r.Name, err)
-	}
-	return g, err
-}
-
-// isRefusal reports whether the error is about the lock and not about the servers.
-func isRefusal(err error) bool {
-	var kind *store.KindError
-	return errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrInvalid) || errors.As(err, &kind)
+	return g, s.failed(ctx, "acquire", r.Name, err)
 }
 
 // attempt is one call of Acquire.
@@ -44,29 +29,21 @@ type attempt struct {
 
 // run makes the attempt, and again if the lock became free meanwhile.
 func (a *attempt) run(ctx context.Context) (store.Grant, error) {
-	s, r := a.s, a.r
-	if s.places.leases.get(leaseKey{r.Name, r.Owner}) != nil {
+	if a.s.places.leases.get(leaseKey{a.r.Name, a.r.Owner}) != nil {
 		if g, err := a.confirm(ctx); !errors.Is(err, store.ErrNotHeld) || errors.Is(err, errBroken) {
 			return g, err
 		}
 	}
-	if s.busy.of(r.Name).busy {
-		if err := a.look(ctx); err != nil {
+	for {
+		p, err := a.s.places.enqueue(ctx, a.r.Lease)
+		if err != nil {
 			return store.Grant{}, err
 		}
+		if g, err := a.take(ctx, p); !errors.Is(err, errFree) {
+			return g, err
+		}
+		a.start = a.s.clock.Now() // the holder has left since: a new place would have been the first
 	}
-	p, err := s.places.enqueue(ctx, r.Lease)
-	if err != nil {
-		return store.Grant{}, err
-	}
-	g, err := a.take(ctx, p)
-	if errors.Is(err, errFree) {
-		// The holder has left since: a new place would have been the first.
-		s.busy.forget(r.Name)
-		a.start = s.clock.Now()
-		return a.run(ctx)
-	}
-	return g, err
 }
 
 // take takes the lock if the place has it, and otherwise removes the place.
@@ -101,7 +78,6 @@ func (a *attempt) take(ctx context.Context, p *place) (store.Grant, error) {
 				return store.Grant{}, err
 			}
 		}
-		p.alone, p.nodeVersion = len(q.queue) == 1 && p.spec == rule.Mutex && !q.noted, q.nodeVersion
 		err = p.settle(ctx, q, me)
 		if errors.Is(err, errChanged) {
 			continue
@@ -112,10 +88,8 @@ func (a *attempt) take(ctx context.Context, p *place) (store.Grant, error) {
 		}
 		if err != nil {
 			s.places.remove(p)
-			return store.Grant{}, err
 		}
-		s.busy.forget(a.r.Name)
-		return g, nil
+		return g, err
 	}
 }
 
@@ -128,17 +102,17 @@ var errFree = errors.New("the lock is free")
 // same owner holds the lock, refused confirms that grant.
 func (a *attempt) refused(ctx context.Context, p *place, q queue, me int) (store.Grant, error) {
 	s, r := a.s, a.r
-	blocker, waits := q.blocker(me)
+	blocker, _ := q.blocker(me)
 	path := p.dir + "/" + blocker.name
-	answers, err := p.Ask(ctx, session.Multi(session.Check(path), session.Delete(p.path())), session.Read(path))
+	answers, err := p.Ask(ctx, zk.Multi(zk.Check(path, zk.AnyVersion), zk.Delete(p.path(), zk.AnyVersion)), zk.Read(path))
 	if err != nil {
 		s.places.remove(p)
 		return store.Grant{}, err
 	}
 	switch parts, err := answers[0].Each(2); {
-	case err == nil && errors.Is(parts[0].Err, zk.ErrNoNode):
+	case len(parts) == 2 && errors.Is(parts[0].Err, zk.ErrNoNode):
 		return store.Grant{}, errChanged
-	case err == nil && cmp.Or(parts[0].Err, parts[1].Err) == nil:
+	case err == nil:
 		p.leave()
 	default: // perhaps it is gone already
 		s.places.remove(p)
@@ -157,50 +131,7 @@ func (a *attempt) refused(ctx context.Context, p *place, q queue, me int) (store
 		}
 		return g, err
 	}
-	if waits {
-		s.busy.add(r.Name, numbered{}, nil, s.clock.Now())
-	} else {
-		s.busy.add(r.Name, blocker, n.Data, s.clock.Now())
-	}
 	return store.Grant{}, p.refusal(r.Lease, q, me, n.Data)
-}
-
-// look returns the error for a lock that others have, if there is no room for r.
-func (a *attempt) look(ctx context.Context) error {
-	r := a.r
-	ss, leave, err := a.s.tree(ctx, r.TTL)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	dir := ss.dir(r.Name)
-	answers, err := ss.Ask(ctx, append([]session.Request{session.Sync(dir)}, lineupRequests(dir, hasSeats(specOf(r.Kind)))...)...)
-	if err != nil {
-		return err
-	}
-	line, err := lineupOf(answers[1:])
-	if err = cmp.Or(answers[0].Err, err); err != nil {
-		return err
-	}
-	if line.hasSized() && !hasSeats(specOf(r.Kind)) {
-		return nil // its size has to be read: make a place
-	}
-	me, q := len(line.queue), line.with(r.Lease)
-	if q.holds(me, r.Owner) || q.owns(me).Verdict == rule.Granted {
-		return nil
-	}
-	blocker, waits := q.blocker(me)
-	seen := a.s.busy.of(r.Name)
-	if seen.first.name != blocker.name { // otherwise that was read already
-		n, ok, err := ss.Get(ctx, dir+"/"+blocker.name)
-		if err != nil || !ok {
-			return err
-		}
-		if seen.data = n.Data; !waits {
-			a.s.busy.add(r.Name, blocker, n.Data, a.s.clock.Now())
-		}
-	}
-	return ss.refusal(r.Lease, q, me, seen.data)
 }
 
 // confirm grants again what the owner has, or returns store.ErrNotHeld.

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // A place that holds a lock with others needs more than its position: a slot in a
@@ -61,14 +59,20 @@ func (p *place) settle(ctx context.Context, q lineup, me int) error {
 	return nil
 }
 
+// unchanged is a node that must be there, and have that version.
+type unchanged struct {
+	path    string
+	version int32
+}
+
 // placeStore reads and writes the records of places.
 type placeStore interface {
 	// read reads the record of a place that may be a Store's. It returns errChanged if it is
 	// gone.
-	read(ctx context.Context, path string) (session.Node, record, error)
+	read(ctx context.Context, path string) (zk.Node, record, error)
 	// write writes what was agreed on, unless the node, or what check names, has changed
 	// or is gone; then it returns errChanged.
-	write(ctx context.Context, a agreed, path string, check ...zk.CheckVersionRequest) (agreed, error)
+	write(ctx context.Context, a agreed, path string, check ...unchanged) (agreed, error)
 }
 
 // agree has the holder q[i] agree with those before it, if it has not and is not the first,
@@ -92,8 +96,7 @@ func agree(ctx context.Context, s placeStore, dir string, q lineup, i int) (agre
 		before.record = before.first(q.queue[j], before.czxid)
 	}
 	return s.write(ctx, agreed{rec.behind(before.record, q.queue, i), n.Version, n.Czxid}, path,
-		zk.CheckVersionRequest{Path: dir, Version: q.version},
-		zk.CheckVersionRequest{Path: dir + "/" + q.queue[j].name, Version: anyVersion})
+		unchanged{dir, q.version}, unchanged{dir + "/" + q.queue[j].name, zk.AnyVersion})
 }
 
 // graceOfOthers is how long the holder before may take to agree by itself. Without it, all
@@ -106,19 +109,15 @@ func (t tree) waitForAgreement(ctx context.Context, dir string, q queue, j int) 
 	if q.nativeBefore(j) < 0 {
 		return nil // it is the first, and needs not
 	}
-	watch := session.WatchNode(dir + "/" + q[j].name)
+	watch := zk.WatchNode(dir + "/" + q[j].name)
 	defer watch.Stop()
-	sent, err := t.Send(ctx, watch.Request())
-	if err != nil {
-		return err
-	}
-	answers, err := sent.Wait(ctx)
+	answers, err := t.Once(ctx, watch.Request())
 	if err != nil {
 		return err
 	}
 	n, ok, err := answers[0].Node()
 	switch {
-	case session.Broken(err), err == nil && !ok:
+	case zk.Broken(err), err == nil && !ok:
 		return errChanged
 	case err != nil:
 		return err
@@ -141,7 +140,7 @@ func (t tree) waitForAgreement(ctx context.Context, dir string, q queue, j int) 
 }
 
 // read implements placeStore.
-func (t tree) read(ctx context.Context, path string) (session.Node, record, error) {
+func (t tree) read(ctx context.Context, path string) (zk.Node, record, error) {
 	n, ok, err := t.Get(ctx, path)
 	if err != nil {
 		return n, record{}, err
@@ -157,12 +156,12 @@ func (t tree) read(ctx context.Context, path string) (session.Node, record, erro
 }
 
 // write implements placeStore.
-func (t tree) write(ctx context.Context, a agreed, path string, check ...zk.CheckVersionRequest) (agreed, error) {
-	ops := []any{&zk.SetDataRequest{Path: path, Data: a.encode(), Version: a.version}}
-	for i := range check {
-		ops = append(ops, &check[i])
+func (t tree) write(ctx context.Context, a agreed, path string, check ...unchanged) (agreed, error) {
+	parts := []zk.Request{zk.Set(path, a.encode(), a.version)}
+	for _, c := range check {
+		parts = append(parts, zk.Check(c.path, c.version))
 	}
-	_, err := session.Again(ctx, t.Session, func(c *zk.Conn) ([]zk.MultiResponse, error) { return c.Multi(ops...) })
+	_, err := t.Commit(ctx, parts...)
 	switch {
 	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrBadVersion):
 		return a, errChanged // perhaps by this very write, if its answer was lost

@@ -11,12 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // fakeTree has the places of one lock. Each of its calls is one step, which the fake
@@ -25,7 +23,7 @@ type fakeTree struct {
 	turns *turns
 	zxid  int64
 	seq   int32
-	nodes map[string]session.Node
+	nodes map[string]zk.Node
 	// granted has what each present holder was granted.
 	granted map[string]granted
 	last    map[int64]fence.Token // the largest that was granted, by slot if each has its own
@@ -37,7 +35,7 @@ type granted struct {
 }
 
 // read implements placeStore.
-func (f *fakeTree) read(_ context.Context, p string) (session.Node, record, error) {
+func (f *fakeTree) read(_ context.Context, p string) (zk.Node, record, error) {
 	f.turns.take()
 	n, ok := f.nodes[path.Base(p)]
 	if !ok {
@@ -48,11 +46,11 @@ func (f *fakeTree) read(_ context.Context, p string) (session.Node, record, erro
 }
 
 // write implements placeStore.
-func (f *fakeTree) write(_ context.Context, a agreed, p string, check ...zk.CheckVersionRequest) (agreed, error) {
+func (f *fakeTree) write(_ context.Context, a agreed, p string, check ...unchanged) (agreed, error) {
 	f.turns.take()
-	for _, c := range append(check, zk.CheckVersionRequest{Path: p, Version: a.version}) {
-		n, ok := f.nodes[path.Base(c.Path)]
-		if c.Path != "/" && (!ok || c.Version != anyVersion && n.Version != c.Version) {
+	for _, c := range append(check, unchanged{p, a.version}) {
+		n, ok := f.nodes[path.Base(c.path)]
+		if c.path != "/" && (!ok || c.version != zk.AnyVersion && n.Version != c.version) {
 			return a, errChanged
 		}
 	}
@@ -70,7 +68,7 @@ func (f *fakeTree) create(spec rule.Spec, weight int64) string {
 	f.zxid++
 	f.seq++
 	name := placeName(newMark("o"), spec, weight) + fmt.Sprintf("%010d", f.seq)
-	f.nodes[name] = session.Node{Data: recordOf(store.Lease{Owner: "o", TTL: time.Second}).encode(), Czxid: f.zxid}
+	f.nodes[name] = zk.Node{Data: recordOf(store.Lease{Owner: "o", TTL: time.Second}).encode(), Czxid: f.zxid}
 	return name
 }
 
@@ -168,7 +166,7 @@ func TestHoldersAgree(t *testing.T) {
 func agreeInSomeOrder(spec rule.Spec, seed uint64) error {
 	const clients, rounds = 5, 3
 	random := rand.New(rand.NewPCG(seed, 0))
-	f := &fakeTree{turns: &turns{random: random, running: clients}, nodes: map[string]session.Node{}, granted: map[string]granted{}, last: map[int64]fence.Token{}}
+	f := &fakeTree{turns: &turns{random: random, running: clients}, nodes: map[string]zk.Node{}, granted: map[string]granted{}, last: map[int64]fence.Token{}}
 	errs := make(chan error, clients)
 	for range clients {
 		own := rand.New(rand.NewPCG(random.Uint64(), 0))
@@ -204,7 +202,7 @@ func (f *fakeTree) comeAndGo(spec rule.Spec, random *rand.Rand) error {
 		}
 		rec := record{Token: tokenOf(record{}, f.nodeOf(name).Czxid)}
 		if q[me].needsOthers() {
-			a, err := agree(context.Background(), f, "/", lineup{queue: q, version: anyVersion}, me)
+			a, err := agree(context.Background(), f, "/", lineup{queue: q, version: zk.AnyVersion}, me)
 			if err != nil {
 				continue // it has changed
 			}
@@ -227,7 +225,7 @@ func (f *fakeTree) comeAndGo(spec rule.Spec, random *rand.Rand) error {
 	return nil
 }
 
-func (f *fakeTree) nodeOf(name string) session.Node {
+func (f *fakeTree) nodeOf(name string) zk.Node {
 	f.turns.take()
 	return f.nodes[name]
 }

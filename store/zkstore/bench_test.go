@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
+	gozk "github.com/go-zookeeper/zk"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -31,7 +31,7 @@ func BenchmarkLock(b *testing.B) {
 		b.Run(fmt.Sprintf("go-zookeeper/%d", n), func(b *testing.B) {
 			c := connect(b)
 			inParallel(b, n, func(g int) func() error {
-				l := zk.NewLock(c, fmt.Sprintf("/bench-%d", g), zk.WorldACL(zk.PermAll))
+				l := gozk.NewLock(c, fmt.Sprintf("/bench-%d", g), gozk.WorldACL(gozk.PermAll))
 				return func() error {
 					if err := l.Lock(); err != nil {
 						return err

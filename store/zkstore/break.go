@@ -10,11 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // NotifyBroken implements driver.Engine. A session gets one watch, for all of its leases,
@@ -30,14 +28,10 @@ func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (left tim
 		defer leave()
 		left, err = (&breaking{tree: t, r: r, marks: &s.marks, clock: s.clock, keep: store.KeepBroken}).run(ctx)
 	}
-	switch {
-	case errors.Is(err, store.ErrUnsupported):
-	case errors.Is(err, store.ErrNotHeld):
+	if errors.Is(err, store.ErrNotHeld) {
 		err = fmt.Errorf("break the lease of %q: %w", r.Name, err)
-	case err != nil:
-		err = s.failed(ctx, "break the lease of", r.Name, err)
 	}
-	return left, err
+	return left, s.failed(ctx, "break the lease of", r.Name, err)
 }
 
 // marks remembers since when a store has known that leases were broken, by the paths of
@@ -47,12 +41,14 @@ type marks struct {
 	since map[string]clock.Instant
 }
 
+const mostMarks = 1000
+
 // add notes that a lease is known to be broken from now on, unless it is known already. It
 // returns since when it is known.
 func (m *marks) add(place string, now clock.Instant) clock.Instant {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.since == nil || len(m.since) >= mostLately {
+	if m.since == nil || len(m.since) >= mostMarks {
 		m.since = make(map[string]clock.Instant)
 	}
 	since, ok := m.since[place]
@@ -126,7 +122,7 @@ type breakView struct {
 	notes   notes
 	// lockNode has the places, notesNode the notes about the lock, and commonNode the
 	// announcements about all locks.
-	lockNode              session.Node
+	lockNode              zk.Node
 	notesNode, commonNode nodeOrNone
 }
 
@@ -152,7 +148,7 @@ func (b *breaking) look(ctx context.Context) (v breakView, err error) {
 		now := b.clock.Now()
 		v.known = now.Sub(b.marks.add(v.path, now))
 	}
-	answers, err := b.Ask(ctx, session.Read(dir), session.Read(b.notesOf(dir)), session.Read(b.notesDir()))
+	answers, err := b.Ask(ctx, zk.Read(dir), zk.Read(b.notesOf(dir)), zk.Read(b.notesDir()))
 	if err != nil {
 		return v, err
 	}
@@ -165,7 +161,7 @@ func (b *breaking) look(ctx context.Context) (v breakView, err error) {
 	if v.commonNode.Node, v.commonNode.there, err = answers[2].Node(); err != nil {
 		return v, explain(err, b.notesDir())
 	}
-	v.notes = decodeNotes(v.notesNode.Data)
+	v.notes = decodeJSON[notes](v.notesNode.Data)
 	v.noted = v.notes.has(b.r.Owner, b.r.Token)
 	if !v.held {
 		v.foreign, err = b.isForeign(ctx, dir)
@@ -207,12 +203,10 @@ func (b *breaking) change(ctx context.Context, do breakStep, v breakView) error 
 // commit does what toBreak says, in one transaction. It returns errChanged if something has
 // changed since it was read, perhaps by this very transaction.
 func (b *breaking) commit(ctx context.Context, do breakStep, v breakView) error {
-	var ops []any
+	ops := []zk.Request{zk.Delete(v.path, v.version)}
 	if do == breakMark {
 		v.record.Broken = true
-		ops = append(ops, &zk.SetDataRequest{Path: v.path, Data: v.record.encode(), Version: v.version})
-	} else {
-		ops = append(ops, &zk.DeleteRequest{Path: v.path, Version: v.version})
+		ops[0] = zk.Set(v.path, v.record.encode(), v.version)
 	}
 	if do != breakEnd {
 		notes, err := b.note(ctx, v)
@@ -221,7 +215,7 @@ func (b *breaking) commit(ctx context.Context, do breakStep, v breakView) error 
 		}
 		ops = append(ops, notes...)
 	}
-	answers, err := session.Again(ctx, b.Session, func(c *zk.Conn) ([]zk.MultiResponse, error) { return c.Multi(ops...) })
+	answers, err := b.Commit(ctx, ops...)
 	switch {
 	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists):
 		return errChanged
@@ -231,7 +225,7 @@ func (b *breaking) commit(ctx context.Context, do breakStep, v breakView) error 
 
 // note returns the changes that say that the lease is broken: to clients that take the lock,
 // to people, and to the holder.
-func (b *breaking) note(ctx context.Context, v breakView) (ops []any, err error) {
+func (b *breaking) note(ctx context.Context, v breakView) (ops []zk.Request, err error) {
 	dir := b.dir(b.r.Name)
 	var acl []zk.ACL // of nodes that are to be made
 	if !v.notesNode.there || v.notesNode.hidden || !v.commonNode.there {
@@ -248,37 +242,36 @@ func (b *breaking) note(ctx context.Context, v breakView) (ops []any, err error)
 		case err != nil:
 			return nil, err
 		}
-		_, err = session.Again(ctx, b.Session, func(c *zk.Conn) (string, error) {
-			return c.Create(b.notesDir(), nil, zk.FlagPersistent, append(all, acl...))
-		})
+		err = b.Do(ctx, zk.Create(b.notesDir(), nil, append(all, acl...), zk.Persistent))
 		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return nil, explain(err, b.notesDir())
 		}
 	}
-	if d := decodeDir(v.lockNode.Data); !d.Broken {
+	if d := decodeJSON[dirRecord](v.lockNode.Data); !d.Broken {
 		d.Broken = true
-		ops = append(ops, &zk.SetDataRequest{Path: dir, Data: d.encode(), Version: v.lockNode.Version})
+		ops = append(ops, zk.Set(dir, d.encode(), v.lockNode.Version))
 	}
 	next := v.notes.add(broken{Owner: b.r.Owner, Attempt: v.record.Attempt, Token: b.r.Token, Note: b.r.Note()}).encode()
 	if v.notesNode.hidden {
-		ops = append(ops, &zk.DeleteRequest{Path: b.notesOf(dir), Version: anyVersion})
+		ops = append(ops, zk.Delete(b.notesOf(dir), zk.AnyVersion))
 	}
 	if v.notesNode.there && !v.notesNode.hidden {
-		ops = append(ops, &zk.SetDataRequest{Path: b.notesOf(dir), Data: next, Version: v.notesNode.Version})
+		ops = append(ops, zk.Set(b.notesOf(dir), next, v.notesNode.Version))
 	} else {
-		ops = append(ops, &zk.CreateRequest{Path: b.notesOf(dir), Data: next, Acl: acl, Flags: zk.FlagPersistent})
+		ops = append(ops, zk.Create(b.notesOf(dir), next, acl, zk.Persistent))
 	}
-	owners := decodeAnnounced(v.commonNode.Data).add(b.r.Owner)
-	return append(ops, &zk.SetDataRequest{Path: b.notesDir(), Data: owners.encode(), Version: v.commonNode.Version}), nil
+	owners := decodeJSON[announced](v.commonNode.Data).add(b.r.Owner)
+	return append(ops, zk.Set(b.notesDir(), owners.encode(), v.commonNode.Version)), nil
 }
 
 // aclOf returns the rights to a node. Notes about a lock get those of the lock's node, and not
 // those of the identity that breaks the lease: the clients of the lock have to read them.
 func (b *breaking) aclOf(ctx context.Context, dir string) ([]zk.ACL, error) {
-	acl, err := session.Again(ctx, b.Session, func(c *zk.Conn) ([]zk.ACL, error) {
-		acl, _, err := c.GetACL(dir)
-		return acl, err
-	})
+	answers, err := b.Ask(ctx, zk.GetACL(dir))
+	if err != nil {
+		return nil, err
+	}
+	acl, err := answers[0].ACL()
 	hidden := func(a zk.ACL) bool { return a.Scheme == "digest" && strings.HasSuffix(a.ID, ":x") }
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
@@ -304,10 +297,10 @@ func (b *breaking) tidy(ctx context.Context) {
 		return
 	}
 	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	var reads []session.Request
+	var reads []zk.Request
 	names = names[:min(len(names), mostTidied)]
 	for _, name := range names {
-		reads = append(reads, session.Read(b.notesDir()+"/"+name))
+		reads = append(reads, zk.Read(b.notesDir()+"/"+name))
 	}
 	answers, err := b.Ask(ctx, reads...)
 	if err != nil {
@@ -318,8 +311,6 @@ func (b *breaking) tidy(ctx context.Context) {
 		if err != nil || !ok || names[i] == escape(b.r.Name) || own.Changed.Sub(n.Changed) <= b.keep {
 			continue
 		}
-		_, _ = session.Again(ctx, b.Session, func(c *zk.Conn) (struct{}, error) {
-			return struct{}{}, c.Delete(b.notesDir()+"/"+names[i], n.Version)
-		})
+		_ = b.Do(ctx, zk.Delete(b.notesDir()+"/"+names[i], n.Version))
 	}
 }

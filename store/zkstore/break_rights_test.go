@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
+	gozk "github.com/go-zookeeper/zk"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // Clients of one identity can use a lock after one with another identity has broken a lease
@@ -37,7 +38,7 @@ func TestBreakByAnotherIdentity(t *testing.T) {
 // that others cannot read, one whose locks all can read, and none.
 func identities(t *testing.T, base string) (private, readable, nobody *engine) {
 	t.Helper()
-	if _, err := connect(t).Create(base, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
+	if _, err := connect(t).Create(base, nil, gozk.FlagPersistent, gozk.WorldACL(gozk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
 	open := func(o Options) *engine {
@@ -65,7 +66,7 @@ func breakAll(t *testing.T, name string, stores ...*engine) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, there, err := tr.Delete(t.Context(), tr.dir(name)); err != nil || !there {
+		if there, err := tr.Delete(t.Context(), tr.dir(name)); err != nil || !there {
 			t.Fatalf("delete the lock's node: %v, %v", there, err)
 		}
 		leave()
@@ -130,7 +131,7 @@ func TestBreakAfterAChangeOfIdentity(t *testing.T) {
 	}
 	admit := func(node string) {
 		t.Helper()
-		if _, err := native.SetACL(node, zk.DigestACL(zk.PermAll, "after", "secret"), -1); err != nil {
+		if _, err := native.SetACL(node, gozk.DigestACL(gozk.PermAll, "after", "secret"), -1); err != nil {
 			t.Fatal(err)
 		}
 	}

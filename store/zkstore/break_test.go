@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
+	gozk "github.com/go-zookeeper/zk"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
@@ -188,7 +188,7 @@ func TestBreakThatTheHolderIgnores(t *testing.T) {
 	for _, l := range eachKind("ignored", time.Second) {
 		s.makeDirFor(t, l.Name)
 		place := DefaultBase + "/" + l.Name + "/" + placeName(newMark(l.Owner), specOf(l.Kind), max(l.Weight, 1))
-		if _, err := native.Create(place, recordOf(l).encode(), zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll)); err != nil {
+		if _, err := native.Create(place, recordOf(l).encode(), gozk.FlagEphemeralSequential, gozk.WorldACL(gozk.PermAll)); err != nil {
 			t.Fatal(err)
 		}
 		b := breakOf(t, s, l)
@@ -263,7 +263,11 @@ func TestBreakBeforeTheWaiterNotices(t *testing.T) {
 	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	for i, look := range []func(w *waiting, q lineup) error{
 		func(w *waiting, _ lineup) error { _, _, err := w.look(t.Context()); return err },
-		func(w *waiting, q lineup) error { _, err := w.granted(t.Context(), q, 0); return err }, // it has waited for long
+		func(w *waiting, q lineup) error { // it has waited for long
+			w.start, q.asOf = w.start.Add(-w.r.TTL), 0
+			_, err := w.granted(t.Context(), q)
+			return err
+		},
 	} {
 		held := request(fmt.Sprint("unnoticed", i), 36*time.Second)
 		l := request(held.Name, held.TTL)
@@ -311,7 +315,8 @@ func TestValidityOfAWaiterCountsFromItsLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &waiting{s: s, r: store.WaitRequest{Lease: l}, start: start, place: p}
-	g, err := w.granted(t.Context(), q, sure)
+	q.asOf = sure
+	g, err := w.granted(t.Context(), q)
 	if err != nil || start.Add(g.Since) > sure {
 		t.Errorf("%+v, %v: the lease counts from %v after the look, want none", g, err, start.Add(g.Since).Sub(sure))
 	}
@@ -356,7 +361,7 @@ func TestBreakBesideOtherClients(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	const name = "broken beside others"
-	lock := zk.NewLock(connect(t), DefaultBase+"/"+name, zk.WorldACL(zk.PermAll))
+	lock := gozk.NewLock(connect(t), DefaultBase+"/"+name, gozk.WorldACL(gozk.PermAll))
 	if err := lock.Lock(); err != nil {
 		t.Fatal(err)
 	}

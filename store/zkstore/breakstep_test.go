@@ -55,7 +55,7 @@ func TestNotes(t *testing.T) {
 	var n notes
 	write := func(b broken) {
 		t.Helper()
-		n = decodeNotes(n.add(b).encode())
+		n = decodeJSON[notes](n.add(b).encode())
 	}
 	write(broken{Owner: "one", Attempt: "a", Token: 1, Note: `{"reason":"first"}`})
 	write(broken{Owner: "two", Token: 2, Note: `{"reason":"second"}`})
@@ -95,7 +95,7 @@ func TestNotes(t *testing.T) {
 	if size := len(n.encode()); size > 64<<10 {
 		t.Errorf("the notes about one lock have %d bytes, want at most 64 KiB", size)
 	}
-	if decodeNotes([]byte("[]")).shown(at, at) != nil || decodeNotes(nil).shown(at, at) != nil {
+	if decodeJSON[notes]([]byte("[]")).shown(at, at) != nil || decodeJSON[notes](nil).shown(at, at) != nil {
 		t.Error("what another client wrote is a note")
 	}
 }
@@ -105,7 +105,7 @@ func TestAnnounced(t *testing.T) {
 	var h announced
 	add := func(n int) {
 		for range n {
-			h = decodeAnnounced(h.add(fmt.Sprint(h.Count)).encode())
+			h = decodeJSON[announced](h.add(fmt.Sprint(h.Count)).encode())
 		}
 	}
 	if got := h.since(0); len(got) != 0 {
@@ -125,7 +125,7 @@ func TestAnnounced(t *testing.T) {
 	if got := h.since(3); len(got) != mostAnnounced || got[0] != "71" || got[mostAnnounced-1] != "102" {
 		t.Errorf("after many: %q, want the last ones", got)
 	}
-	if got := decodeAnnounced([]byte("[]")).since(0); len(got) != 0 {
+	if got := decodeJSON[announced]([]byte("[]")).since(0); len(got) != 0 {
 		t.Errorf("of what another client wrote: %q, want none", got)
 	}
 }
@@ -133,7 +133,7 @@ func TestAnnounced(t *testing.T) {
 // Resizing a semaphore forgets no break.
 func TestResizeKeepsTheMarkOfBreaks(t *testing.T) {
 	r := dirRecord{Broken: true}.add(rule.Semaphore(2), rule.Semaphore(3), queue{{seq: 1, spec: rule.Semaphore(2), weight: 1}})
-	if !decodeDir(r.encode()).Broken {
+	if !decodeJSON[dirRecord](r.encode()).Broken {
 		t.Errorf("%s, want broken", r.encode())
 	}
 }

@@ -11,6 +11,36 @@
 // exclude each other. A semaphore has places that show its size and their weight; see
 // docs/zookeeper.md for the layout, and for why it is not Curator's.
 //
+// # Why not 170 lines
+//
+// go-zookeeper's Lock, of 170 lines, has a place made and waits for the one before it. It has no
+// token, no time limit, no other kinds, and does not notice that its session has ended. What each
+// file here adds:
+//
+//	names.go      names of locks and of places, as Curator writes them; kinds in them
+//	record.go     what a place says: its owner, and slots and tokens that holders share
+//	queue.go      the places in order, by internal/rule: all kinds of locks; sizes of semaphores
+//	tree.go       reading and finding places as the leader knows them; making nodes
+//	place.go      one place: made although an answer is lost, and removed although the caller has gone
+//	acquire.go    one attempt: a grant, or who is in the way, with nothing left behind
+//	wait.go       waiting: one look at the queue, one watch, and a grant without a look if possible
+//	agree.go      slots of semaphores and tokens of readers, agreed on one holder after the other
+//	lease.go      leases of this process, which end if nobody renews them while the session lives
+//	renew.go      renewals that prove the session alive; leases that move to another session
+//	release.go    releases, alone or with the place of the next turn in the same transaction
+//	resize.go     another number of permits for a semaphore that is in use
+//	inspect.go    who holds and who waits, for errors and for people
+//	break.go      an operator ends a lease: the requests
+//	breakstep.go  the same: what is to be done
+//	notes.go      the same: what is written down, so that late requests are refused
+//	listen.go     the same: the holder learns of it at once
+//	ensemble.go   the servers: limits of sessions, voting members, sessions by TTL
+//	examine.go    what the doctor asks
+//	options.go    options and the URL
+//	errors.go     errors that say what to do
+//	store.go      the engine, and how it is closed
+//	internal/zk   a small client: sessions, what proves that they live, requests in a row
+//
 // # Time
 //
 // A lease lives in a session. The store has one session for each TTL, rounded up to the
@@ -37,20 +67,16 @@
 //
 // A waiter watches the place before its own, as Curator's do, and is notified by its server
 // when that is gone. A waiter for a mutex with only the holder before it also watches its own
-// place, so that it need not list the queue again. A reader watches the last writer before it, and
-// the first waiter for a semaphore watches all places. WaitRequest.Barge has no effect. The first
-// report of why a lock is not granted may name a recent holder instead of the present one, which
-// is reported after a second.
+// place, so that it need not list the queue again: that would be a second round trip in each turn. A
+// reader watches the last writer before it, and the first waiter for a semaphore watches all
+// places. WaitRequest.Barge has no effect.
 //
 // ZooKeeper numbers places with 31 bits. If a lock has had 2^31 places, new ones are refused until
 // nobody has a place there. The store then removes the lock's node, and numbers begin again.
 //
-// ReleaseAndRejoin deletes the place of a mutex and makes the next one in one transaction. That
-// fails unless somebody waits, or ReleaseAndRejoin deletes the new place again.
-//
-// Acquire makes a place and lists the queue. It lists nothing if this store has just released
-// the lock, nobody else had a place then, and the number of the place shows that nobody has made
-// one since.
+// ReleaseAndRejoin deletes the place of a mutex and makes the next one in one transaction, and
+// lists the queue right after that. If nobody waits, it deletes the new place again. Acquire makes a place
+// and lists the queue in one round trip as well.
 //
 // # Broken leases
 //

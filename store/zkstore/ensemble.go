@@ -10,11 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // ensemble is what a store knows of its servers, and its sessions with them.
@@ -22,12 +20,12 @@ type ensemble struct {
 	o      Options
 	acl    []zk.ACL
 	node   string // names the servers in errors
-	limits session.Limits
+	limits zk.Limits
 	maxTTL time.Duration
 	clock  clock.Clock
 	voters atomic.Int64
 
-	sessions *session.Pool // nil until the limits are known
+	sessions *zk.Pool // nil until the limits are known
 }
 
 func newEnsemble(o Options) *ensemble {
@@ -42,39 +40,33 @@ const openAgain = 50 * time.Millisecond
 func (e *ensemble) open(ctx context.Context) error {
 	var last error
 	for wait := openAgain; ; wait = min(2*wait, time.Second) {
-		err := e.openOnce(ctx)
+		err := e.openOnce(ctx, 20*wait)
 		if err != nil && ctx.Err() != nil {
 			return cmp.Or(last, err)
 		}
 		last = err
-		if err == nil || errors.Is(err, store.ErrUnsupported) || errors.Is(err, session.ErrStranger) || errors.As(explain(err, e.o.Base), new(explained)) {
+		if err == nil || errors.Is(err, store.ErrUnsupported) || errors.Is(err, zk.ErrStranger) || errors.As(explain(err, e.o.Base), new(explained)) {
 			return err
 		}
 		e.close()
-		pause := time.NewTimer(wait/2 + rand.N(wait/2))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-			return err
-		}
+		clock.Sleep(ctx, wait/2+rand.N(wait/2))
 	}
 }
 
 // openOnce asks the servers for their limits, and makes the node of Options.Base.
-func (e *ensemble) openOnce(ctx context.Context) (err error) {
+func (e *ensemble) openOnce(ctx context.Context, patience time.Duration) (err error) {
 	servers := e.o.shuffled()
-	if e.limits, err = session.AskLimits(ctx, servers); err != nil {
+	if e.limits, err = zk.AskLimits(ctx, servers, patience); err != nil {
 		return err
 	}
 	if e.maxTTL, err = e.o.applyTo(&e.limits); err != nil {
 		return err
 	}
-	var auth []session.Identity
+	var auth []zk.Identity
 	for _, i := range e.o.Auth {
-		auth = append(auth, session.Identity(i))
+		auth = append(auth, zk.Identity(i))
 	}
-	e.sessions = session.NewPool(session.Options{Servers: servers, Auth: auth, Base: e.o.Base, Limits: e.limits, Clock: e.clock})
+	e.sessions = zk.NewPool(zk.Options{Servers: servers, Auth: auth, Base: e.o.Base, Limits: e.limits, Clock: e.clock})
 	t, leave, err := e.anyTree(ctx)
 	if err != nil {
 		return err
@@ -141,3 +133,34 @@ func (e *ensemble) anyTree(ctx context.Context) (t tree, leave func(), err error
 
 // usualTTL is that of the session of calls that concern no lease: the default of the client.
 const usualTTL = 30 * time.Second
+
+// applyTo takes o.Tick for the servers' tickTime, and returns the longest TTL.
+func (o *Options) applyTo(l *zk.Limits) (maxTTL time.Duration, err error) {
+	if o.Tick > 0 {
+		l.Tick = (o.Tick + time.Millisecond - 1).Truncate(time.Millisecond)
+	}
+	switch most := l.MaxTTL(); {
+	case most < l.Tick:
+		return 0, fmt.Errorf("%w: the longest session that the servers grant has %v, which is too short with a tick of %v: raise maxSessionTimeout on every server", store.ErrUnsupported, l.Most, l.Tick)
+	case o.MaxTTL > most:
+		return 0, fmt.Errorf("%w: MaxTTL is %v, and the servers allow %v: raise maxSessionTimeout on every server to at least %v", store.ErrUnsupported, o.MaxTTL, most, l.Class(o.MaxTTL)+l.Slack())
+	case o.MaxTTL > 0:
+		return max(o.MaxTTL, l.Tick), nil
+	default:
+		return most, nil
+	}
+}
+
+// configNode is where ZooKeeper shows the members of the ensemble.
+const configNode = "/zookeeper/config"
+
+// voters returns how many members of an ensemble vote, 0 if it is a server that stands
+// alone.
+func voters(config string) (n int) {
+	for line := range strings.Lines(config) {
+		if strings.HasPrefix(line, "server.") && !strings.Contains(line, ":observer") {
+			n++
+		}
+	}
+	return n
+}

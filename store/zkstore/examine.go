@@ -13,10 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // Examination is what Examine found out about an ensemble.
@@ -103,12 +101,9 @@ func (e *Examination) try(ctx context.Context, s *engine) error {
 	defer cancel()
 	if ss, leave, err := s.anyTree(ctx); err == nil {
 		defer leave()
-		acl, err := session.Again(ctx, ss.Session, func(c *zk.Conn) ([]zk.ACL, error) {
-			acl, _, err := c.GetACL(s.o.Base)
-			return acl, err
-		})
-		for _, a := range acl {
-			e.Open = e.Open || err == nil && a.Scheme == "world" && a.Perms&^zk.PermRead != 0
+		if answers, err := ss.Ask(ctx, zk.GetACL(s.o.Base)); err == nil {
+			acl, _ := answers[0].ACL()
+			e.Open = slices.ContainsFunc(acl, func(a zk.ACL) bool { return a.Scheme == "world" && a.Perms&^zk.PermRead != 0 })
 		}
 		start := time.Now()
 		if _, err := ss.Prove(ctx, s.clock.Now()); err == nil {

@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
+	gozk "github.com/go-zookeeper/zk"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // patience bounds the wait for something that has to come.
@@ -129,7 +130,7 @@ func TestRights(t *testing.T) {
 	t.Parallel() // it mostly waits
 	open := func(auth ...Identity) (*engine, error) {
 		return openEngine(t.Context(), &Options{servers: []string{shared.Addr}, Base: "/guarded/locks", Auth: auth,
-			Readers: []Identity{{"digest", zk.DigestACL(0, "reader", "r")[0].ID}}})
+			Readers: []Identity{{"digest", gozk.DigestACL(0, "reader", "r")[0].ID}}})
 	}
 	mine, err := open(Identity{"digest", "locks:secret"})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
+	gozk "github.com/go-zookeeper/zk"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
@@ -191,7 +191,7 @@ func TestReleaseWakesOneWaiter(t *testing.T) {
 			t.Fatal(err)
 		}
 		names, _, err := native.Children(DefaultBase + "/" + name)
-		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		if err != nil && !errors.Is(err, gozk.ErrNoNode) {
 			t.Fatal(err)
 		}
 		for _, c := range names {

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // next is the next waiter for a lock, which watches the holder's place and its own.
@@ -50,7 +50,7 @@ func TestHandOver(t *testing.T) {
 	if err := w.pause(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if p := w.place; !p.unlisted || p.early == nil || len(p.early.queue) != 1 || p.early.queue[0].name != p.name {
+	if p := w.place; p.early == nil || len(p.early.queue) != 1 || p.early.queue[0].name != p.name {
 		t.Fatalf("the queue is %+v, want the waiter's own place", p.early)
 	}
 	g, _, err := w.look(t.Context())
@@ -76,7 +76,7 @@ func TestMoveBeforeTheNextWaiter(t *testing.T) {
 		if err := s.Renew(t.Context(), []store.Lease{longer})[0]; err != nil {
 			t.Fatalf("renew through another handle: %v", err)
 		}
-		mustChange(t, "the move", w.place.changed())
+		mustChange(t, "the move", w.place.set.Over)
 		if err := w.pause(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestConnectionOfTheNextWaiterBreaks(t *testing.T) {
 	mustAcquire(t, other, held)
 	w := next(t, s, request(held.Name, 20*time.Second))
 	proxy.Cut()
-	mustChange(t, "the connection breaks", w.place.changed())
+	mustChange(t, "the connection breaks", w.place.set.Over)
 	if w.place.handedOver() {
 		t.Error("a lock that is held is handed over")
 	}
@@ -133,7 +133,7 @@ func TestNextWaiterIsRemoved(t *testing.T) {
 	}
 	mustChange(t, "the end of the own place", w.place.ownChanged())
 	mustRelease(t, other, held)
-	mustChange(t, "the end of the lease", w.place.changed())
+	mustChange(t, "the end of the lease", w.place.set.Over)
 	if w.place.handedOver() {
 		t.Error("the lock is handed over to a place that is gone")
 	}
@@ -178,7 +178,7 @@ func TestRejoinThatNobodyWaitsFor(t *testing.T) {
 			continue
 		}
 		p, ok := s.places.rejoined.Take(r.Lease)
-		if !ok || p.early == nil || p.early.partial || len(p.early.queue) != 2 {
+		if !ok || p.early == nil || len(p.early.queue) != 2 {
 			t.Fatalf("the place knows %+v, want the whole queue", p.early)
 		}
 		s.places.rejoined.Put(r.Lease, p, func() {})
@@ -195,63 +195,6 @@ func TestRejoinThatNobodyWaitsFor(t *testing.T) {
 		mustRelease(t, s, r.Lease)
 	}
 	eventually.True(t, "no place is kept", func() bool { _, ok := s.places.rejoined.Take(store.Lease{}); return !ok })
-}
-
-// A place that was made with a release watches the last place that is known, or lists the queue
-// if it may be the next one.
-func TestQueueThatIsKnownInPart(t *testing.T) {
-	for _, c := range []struct {
-		what     string
-		behind   int
-		unlisted bool
-		want     string
-	}{
-		{"nobody is known", 0, true, ""},
-		{"one waiter", 1, false, ""},
-		{"one waiter, and the last holder", 1, true, "0"},
-		{"two waiters", 2, false, "1"},
-		{"two waiters, and the last holder", 2, true, "1"},
-	} {
-		p := &place{unlisted: c.unlisted}
-		for i := range c.behind {
-			p.behind = append(p.behind, numbered{name: string(rune('0' + i))})
-		}
-		if got := p.hint(); got.name != c.want {
-			t.Errorf("%s: %q is watched, want %q", c.what, got.name, c.want)
-		}
-	}
-}
-
-// A place that was made with a release, and that may be the next one, has its watches set before
-// anybody waits there. The end of the lease before then hands the lock over.
-func TestRejoinWatchesBeforeTheWait(t *testing.T) {
-	t.Parallel() // it mostly waits
-	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
-	r := newRejoiner(t, s, other, "watches before the wait")
-	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); err != nil || !queued {
-		t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
-	}
-	p, ok := s.places.rejoined.Take(r.next.Lease)
-	if !ok || p.pending == nil || p.pending.own == nil {
-		t.Fatalf("the new place has %+v, want watches on the holder's place and its own", p.pending)
-	}
-	if _, err := p.pending.sent.Wait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	first := <-r.has
-	mustRelease(t, other, r.waiter.Lease)
-	mustChange(t, "the end of the lease", p.pending.of.Over)
-	w := &waiting{s: s, r: r.next, start: p.start, place: p.place}
-	if g, pause, err := w.look(t.Context()); g != nil || !pause || err != nil {
-		t.Fatalf("the first look: %+v, pause %v, %v, want to wait", g, pause, err)
-	}
-	if err := w.pause(t.Context()); err != nil || !p.unlisted {
-		t.Fatalf("%v; handed over: %v, want true", err, p.unlisted)
-	}
-	if g, _, err := w.look(t.Context()); err != nil || g == nil || g.Token <= first.Token {
-		t.Fatalf("a lock that was handed over: %+v, %v, want a token after %v", g, err, first.Token)
-	}
-	mustRelease(t, s, r.next.Lease)
 }
 
 // If the holder has left before the watches are set, the list that was sent with them shows that
@@ -272,18 +215,12 @@ func TestHolderLeavesBeforeTheWatches(t *testing.T) {
 		}
 		w := &waiting{s: s, r: store.WaitRequest{Lease: l}, start: s.clock.Now(), place: p}
 		mustRelease(t, other, held)
-		if p.pending, err = p.sendWatch(t.Context(), hurdle{left}, true, session.List(p.dir)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := p.Prove(t.Context(), s.clock.Now()); err != nil { // it is no proof for the list
-			t.Fatal(err)
-		}
-		q := lineup{queue: queue{{name: left, spec: rule.Mutex, weight: 1}, p.numbered}, version: anyVersion}
-		asOf := p.pending.asOf
-		if again, err := p.watch(t.Context(), q, hurdle{left}); !again || err != nil || p.set != nil || p.own != nil {
+		q := lineup{queue: queue{{name: left, spec: rule.Mutex, weight: 1}, p.numbered}, version: zk.AnyVersion}
+		asOf := p.Proven()
+		if again, err := p.watch(t.Context(), q, 1); !again || err != nil || p.set != nil || p.own != nil {
 			t.Fatalf("watch: %v, %v, want the place to be gone, and no watch", again, err)
 		}
-		if p.early == nil || len(p.early.queue) == 1 != free || p.early.asOf != asOf {
+		if p.early == nil || len(p.early.queue) == 1 != free || p.early.asOf < asOf || p.early.asOf > s.clock.Now() {
 			t.Fatalf("the queue is %+v, want what was listed with the watches", p.early)
 		}
 		g, pause, err := w.look(t.Context())
@@ -305,8 +242,7 @@ func TestHolderLeavesBeforeTheWatches(t *testing.T) {
 	}
 }
 
-// A waiter that is not the next one has the queue listed as soon as the place before its own is
-// gone. That list shows no break that comes after it, so the waiter does not count on more.
+// A waiter that is not the next one lists the queue when the place before its own is gone.
 func TestListFollowsTheChange(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
@@ -326,19 +262,9 @@ func TestListFollowsTheChange(t *testing.T) {
 	if before.place.removeNow(t.Context()) != nil {
 		t.Fatal("the place before cannot be removed")
 	}
-	mustChange(t, "the end of the place before", p.changed())
-	later := s.clock.Now()
-	if _, err := p.Prove(t.Context(), later); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.pause(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	switch q := p.early; {
-	case q == nil || len(q.queue) != 2 || q.queue[1].name != p.name:
-		t.Fatalf("the queue is %+v, want the holder's place and the waiter's", q)
-	case q.asOf == 0 || q.asOf >= later:
-		t.Errorf("the queue shows breaks before %v, want a time before %v", q.asOf, later)
+	mustChange(t, "the end of the place before", p.set.Over)
+	if err := w.pause(t.Context()); err != nil || p.early != nil {
+		t.Fatalf("%v, and the queue is %+v, want to list it", err, p.early)
 	}
 	if g, pause, err := w.look(t.Context()); g != nil || !pause || err != nil || p.own == nil {
 		t.Fatalf("the next look: %+v, pause %v, %v, want to wait as the next one", g, pause, err)
@@ -351,31 +277,4 @@ func TestListFollowsTheChange(t *testing.T) {
 		t.Fatalf("the last look: %+v, %v, want a grant", g, err)
 	}
 	mustRelease(t, s, l)
-}
-
-// Watches that were set early count only for the place that is waited for by then.
-func TestEarlyWatchOfAnotherPlace(t *testing.T) {
-	t.Parallel() // it mostly waits
-	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
-	held, l := request("another place", 20*time.Second), request("another place", 20*time.Second)
-	mustAcquire(t, other, held)
-	p, err := s.places.enqueue(t.Context(), l)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, next := range []bool{true, false} {
-		if p.pending, err = p.sendWatch(t.Context(), hurdle{p.name}, next); err != nil {
-			t.Fatal(err)
-		}
-		early := p.pending.of
-		w := &waiting{s: s, r: store.WaitRequest{Lease: l}, start: s.clock.Now(), place: p}
-		if g, pause, err := w.look(t.Context()); g != nil || !pause || err != nil || p.before.name == p.name || p.own == nil || p.pending != nil || p.set == early {
-			t.Fatalf("a look: %+v, pause %v, %v, with a watch on %q, want to wait for the holder", g, pause, err, p.before.name)
-		}
-		p.unwatch()
-	}
-	if p.removeNow(t.Context()) != nil {
-		t.Error("the waiter's place cannot be removed")
-	}
-	mustRelease(t, other, held)
 }

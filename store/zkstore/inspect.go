@@ -4,46 +4,46 @@ import (
 	"context"
 	"sort"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // Inspect implements driver.Engine. Nobody can see how much of a session is left, so
 // ExpiresIn is the TTL.
 func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) {
+	st, err := s.inspect(ctx, name)
+	return st, s.failed(ctx, "inspect", name, err)
+}
+
+func (s *engine) inspect(ctx context.Context, name string) (st store.State, err error) {
 	t, leave, err := s.anyTree(ctx)
 	if err != nil {
-		return store.State{}, s.failed(ctx, "inspect", name, err)
+		return st, err
 	}
 	defer leave()
 	if err := t.Sync(ctx); err != nil {
-		return store.State{}, s.failed(ctx, "inspect", name, err)
+		return st, err
 	}
-	st, err := t.state(ctx, name, store.MaxQueue)
-	if err != nil {
-		return store.State{}, s.failed(ctx, "inspect", name, err)
+	if st, err = t.state(ctx, name, store.MaxQueue); err != nil {
+		return st, err
 	}
-	answers, err := t.Ask(ctx, session.Read(t.notesOf(t.dir(name))))
+	answers, err := t.Ask(ctx, zk.Read(t.notesOf(t.dir(name))))
 	if err != nil {
-		return store.State{}, s.failed(ctx, "inspect", name, err)
+		return st, err
 	}
 	n, err := notesFrom(answers[0])
-	if err != nil {
-		return store.State{}, s.failed(ctx, "inspect", name, err)
-	}
-	st.Broken = decodeNotes(n.Data).shown(n.Changed, time.Now())
-	return st, nil
+	st.Broken = decodeJSON[notes](n.Data).shown(n.Changed, time.Now())
+	return st, err
 }
 
 // List implements driver.Engine.
 func (s *engine) List(ctx context.Context, prefix string) ([]store.State, error) {
 	states, err := s.list(ctx, prefix)
-	if err != nil {
-		return nil, s.failed(ctx, "list", "", err)
-	}
-	return states, nil
+	return states, s.failed(ctx, "list", "", err)
 }
 
 func (s *engine) list(ctx context.Context, prefix string) ([]store.State, error) {
@@ -78,4 +78,117 @@ func (s *engine) list(ctx context.Context, prefix string) ([]store.State, error)
 		}
 	}
 	return states, nil
+}
+
+// state reads a lock, with at most that many waiters.
+func (t tree) state(ctx context.Context, name string, waiters int) (store.State, error) {
+	st := store.State{Name: name}
+	line, err := t.children(ctx, t.dir(name), false)
+	if err != nil || len(line.queue) == 0 {
+		return st, err
+	}
+	q := line.queue
+	q = q[:min(len(q), q.mayHold()+waiters)]
+	reads := make([]zk.Request, len(q))
+	for i, c := range q {
+		reads[i] = zk.Read(t.dir(name) + "/" + c.name)
+	}
+	answers, err := t.Ask(ctx, reads...)
+	if err != nil {
+		return st, err
+	}
+	var left queue     // those that are still there
+	var before *record // of the last holder that others agree with, once they have
+	for i, c := range q {
+		n, there, err := answers[i].Node()
+		if err != nil {
+			return st, err
+		}
+		if !there {
+			continue // it has left since, and the next one may hold the lock
+		}
+		rec, ours := decodeRecord(n.Data)
+		h, expires := t.holder(c, rec, ours)
+		if left = append(left, c); !left.held(len(left)-1, rec) {
+			if waiters > 0 {
+				st.Queue = append(st.Queue, store.Place{Holder: h, ExpiresIn: expires})
+			}
+			continue
+		}
+		if c.needsOthers() && c.isNative() {
+			switch {
+			case rec.Agreed:
+			case before == nil:
+				rec = rec.first(c, n.Czxid)
+			default:
+				rec = rec.behind(*before, left, len(left)-1)
+			}
+			before = &rec
+		}
+		token := tokenOf(rec, n.Czxid)
+		st.Holders = append(st.Holders, store.Holding{Holder: h, Token: token, ExpiresIn: expires, Weight: c.weight, Slot: rec.slot(c)})
+	}
+	if len(st.Holders) > 0 {
+		first := st.Holders[0]
+		st.Held, st.Kind, st.Holder, st.ExpiresIn, st.Token = true, kindOf(left[0].spec), first.Holder, first.ExpiresIn, first.Token
+	}
+	if st.Kind.IsMutex() {
+		st.Kind = store.Kind{}
+	}
+	if st.Kind.IsMutex() && len(st.Holders) == 1 {
+		st.Holders = nil
+	}
+	return st, nil
+}
+
+// refusal returns the error for an owner that has q[me] and has to wait, or asks for a lock
+// of another kind. data is that of the place that blocks it.
+func (t tree) refusal(l store.Lease, q queue, me int, data []byte) error {
+	rec, ours := decodeRecord(data)
+	if q.owns(me).Verdict == rule.Mismatch {
+		h, _ := t.holder(q[0], rec, ours)
+		return &store.KindError{Name: l.Name, Asked: l.Kind, InUse: kindOf(q[0].spec), Holder: h}
+	}
+	c, waits := q.blocker(me)
+	busy := t.busyError(l.Name, c, rec, ours)
+	busy.Holder.Waiting = waits
+	return busy
+}
+
+// busyError describes the holder of a lock.
+func (t tree) busyError(name string, c numbered, rec record, ours bool) *store.BusyError {
+	h, expires := t.holder(c, rec, ours)
+	return &store.BusyError{Name: name, Holder: h, ExpiresIn: expires}
+}
+
+// holder describes the owner of a place, and how long its lease lasts at most.
+func (t tree) holder(c numbered, rec record, ours bool) (store.Holder, time.Duration) {
+	if ours {
+		h := store.DecodeHolder(rec.Owner, rec.meta())
+		h.Broken = rec.Broken
+		return h, rec.ttl()
+	}
+	// Nobody can see the session's timeout.
+	return store.Holder{Owner: strings.TrimSuffix(c.name, c.digits()), Foreign: true}, t.most
+}
+
+// atOnce is how many leases are renewed, or locks are read, at the same time.
+const atOnce = 32
+
+// each calls do for 0 to n-1, some of them at the same time.
+func each(n int, do func(i int)) {
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range min(n, atOnce) {
+		wg.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
+	gozk "github.com/go-zookeeper/zk"
 
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
@@ -129,7 +129,7 @@ func TestHoldersThatHaveNotAgreedAreShown(t *testing.T) {
 			l := request(name, 10*time.Second)
 			l.Kind, l.Weight = kind, 1
 			place := DefaultBase + "/" + name + "/" + placeName(newMark(l.Owner), specOf(kind), 1)
-			if _, err := native.Create(place, recordOf(l).encode(), zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll)); err != nil {
+			if _, err := native.Create(place, recordOf(l).encode(), gozk.FlagEphemeralSequential, gozk.WorldACL(gozk.PermAll)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // leaseKey identifies a lease.
@@ -38,6 +39,9 @@ func newLease(name string, p *place) *lease {
 	l.place.Store(p)
 	return l
 }
+
+// grant returns what the owner of the lease is granted.
+func (l *lease) grant() store.Grant { return store.Grant{Token: l.token, Slot: l.slot} }
 
 // add keeps a lease for ttl. expire is called with its place once it was removed because
 // that has passed.

@@ -2,13 +2,12 @@ package zkstore
 
 import (
 	"context"
+	"errors"
 	"sync"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold-dev/leasehold/internal/audience"
 	"github.com/leasehold-dev/leasehold/internal/gate"
-	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // listener tells an audience whose leases were broken.
@@ -18,7 +17,7 @@ type listener struct {
 	mu       sync.Mutex
 	asked    bool // NotifyBroken was called
 	audience audience.Audience
-	in       map[*session.Session]bool // the sessions that have a watch
+	in       map[*zk.Session]bool // the sessions that have a watch
 }
 
 // add adds f to the audience, until stop is called.
@@ -38,7 +37,7 @@ func (l *listener) listen(t tree) {
 		return
 	}
 	if l.in == nil {
-		l.in = make(map[*session.Session]bool)
+		l.in = make(map[*zk.Session]bool)
 	}
 	l.in[t.Session] = true
 	l.gate.Stay()
@@ -62,24 +61,22 @@ func (l *listener) listen(t tree) {
 func (l *listener) follow(ctx context.Context, t tree) {
 	told := int64(0)
 	for {
-		event, err := session.Again(ctx, t.Session, func(c *zk.Conn) (<-chan zk.Event, error) {
-			_, _, event, err := c.ExistsW(t.notesDir()) // it also fires when the node is made
-			return event, err
-		})
-		if err != nil {
+		watch := zk.WatchExists(t.notesDir()) // it also tells when the node is made
+		answers, err := t.Once(ctx, watch.Request())
+		if err != nil || answers[0].Err != nil && !errors.Is(answers[0].Err, zk.ErrNoNode) && !zk.Broken(answers[0].Err) {
 			return
 		}
 		n, _, err := t.Get(ctx, t.notesDir())
 		if err != nil {
 			return
 		}
-		now := decodeAnnounced(n.Data)
+		now := decodeJSON[announced](n.Data)
 		for _, owner := range now.since(told) {
 			l.audience.Tell(owner)
 		}
 		told = now.Count
 		select {
-		case <-event:
+		case <-watch.Over:
 		case <-t.Over:
 			return
 		case <-ctx.Done():

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
+	gozk "github.com/go-zookeeper/zk"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
@@ -19,7 +19,7 @@ import (
 // curator takes part in Curator's InterProcessReadWriteLock, step by step as that does: a
 // reader waits for the first writer before it, and a writer for the place before its own.
 type curator struct {
-	conn *zk.Conn
+	conn *gozk.Conn
 	dir  string
 	path string // of its place
 }
@@ -28,7 +28,7 @@ type curator struct {
 func (c *curator) lock(word string) error {
 	const id = "01234567-89ab-cdef-0123-456789abcdef"
 	var err error
-	c.path, err = c.conn.Create(c.dir+"/_c_"+id+"-"+word, []byte("192.0.2.1"), zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
+	c.path, err = c.conn.Create(c.dir+"/_c_"+id+"-"+word, []byte("192.0.2.1"), gozk.FlagEphemeralSequential, gozk.WorldACL(gozk.PermAll))
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (c *curator) lock(word string) error {
 			return nil
 		}
 		_, _, gone, err := c.conn.GetW(c.dir + "/" + names[watch])
-		if errors.Is(err, zk.ErrNoNode) {
+		if errors.Is(err, gozk.ErrNoNode) {
 			continue
 		}
 		if err != nil {
@@ -171,7 +171,7 @@ func TestKindsOfOtherClients(t *testing.T) {
 	l = request(name, 20*time.Second)
 	l.Kind, l.Weight = store.Semaphore(3), 2
 	mustAcquire(t, s, l)
-	lock := zk.NewLock(connect(t), DefaultBase+"/"+name, zk.WorldACL(zk.PermAll))
+	lock := gozk.NewLock(connect(t), DefaultBase+"/"+name, gozk.WorldACL(gozk.PermAll))
 	locked := make(chan error, 1)
 	go func() { locked <- lock.Lock() }()
 	eventually.True(t, "go-zookeeper waits", func() bool {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
+	gozk "github.com/go-zookeeper/zk"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
@@ -18,9 +18,9 @@ type silent struct{}
 func (silent) Printf(string, ...any) {}
 
 // connect connects as another client does.
-func connect(t testing.TB) *zk.Conn {
+func connect(t testing.TB) *gozk.Conn {
 	t.Helper()
-	c, _, err := zk.Connect([]string{shared.Addr}, 10*time.Second, zk.WithLogger(silent{}))
+	c, _, err := gozk.Connect([]string{shared.Addr}, 10*time.Second, gozk.WithLogger(silent{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestTurnsWithGoZooKeeper(t *testing.T) {
 	for range each {
 		s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 		wg.Go(func() { takeTurns(t, s, name, turns, func() { room.enter(t, &ours) }) })
-		lock := zk.NewLock(connect(t), DefaultBase+"/"+name, zk.WorldACL(zk.PermAll))
+		lock := gozk.NewLock(connect(t), DefaultBase+"/"+name, gozk.WorldACL(gozk.PermAll))
 		wg.Go(func() {
 			for range turns {
 				if err := lock.Lock(); err != nil {
@@ -110,7 +110,7 @@ func TestLockOfAnotherClient(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	const name = "of another client"
-	lock := zk.NewLock(connect(t), DefaultBase+"/"+name, zk.WorldACL(zk.PermAll))
+	lock := gozk.NewLock(connect(t), DefaultBase+"/"+name, gozk.WorldACL(gozk.PermAll))
 	if err := lock.LockWithData([]byte("192.0.2.1")); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestMoveUnderWaiters(t *testing.T) {
 			}
 		})
 	}
-	native := zk.NewLock(connect(t), DefaultBase+"/"+name, zk.WorldACL(zk.PermAll))
+	native := gozk.NewLock(connect(t), DefaultBase+"/"+name, gozk.WorldACL(gozk.PermAll))
 	wait("go-zookeeper", native.Lock, native.Unlock)
 	r := store.WaitRequest{Lease: request(name, 20*time.Second)}
 	wait("ours", func() error { _, err := b.Wait(t.Context(), r, nil); return err }, func() error {

@@ -1,16 +1,13 @@
 package zkstore
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // Notes about broken leases are below the node notesNode of the base. No name of a lock is
@@ -43,16 +40,16 @@ const (
 
 // nodeOrNone is a node, or says that there is none.
 type nodeOrNone struct {
-	session.Node
+	zk.Node
 	there bool
 	// hidden is set if there is a node that this identity may not read.
 	hidden bool
 }
 
-// notesFrom returns the node of a lock that session.Read was answered with. If this identity may
+// notesFrom returns the node of a lock that zk.Read was answered with. If this identity may
 // not read it, the notes are about leases of another one, from a time when that had made the
 // lock's node: there is nothing in them for this identity.
-func notesFrom(a session.Answer) (n nodeOrNone, err error) {
+func notesFrom(a zk.Answer) (n nodeOrNone, err error) {
 	n.Node, n.there, err = a.Node()
 	if errors.Is(err, zk.ErrNoAuth) {
 		return nodeOrNone{there: true, hidden: true}, nil
@@ -60,24 +57,7 @@ func notesFrom(a session.Answer) (n nodeOrNone, err error) {
 	return n, err
 }
 
-// decodeNotes decodes the data of a node. Data of another kind of client are no notes.
-func decodeNotes(data []byte) notes {
-	var n notes
-	if json.Unmarshal(data, &n) != nil {
-		return notes{}
-	}
-	return n
-}
-
-func (n notes) encode() []byte { return encodeNotes(n) }
-
-func encodeNotes(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic("zkstore: encoding strings and numbers failed: " + err.Error())
-	}
-	return b
-}
+func (n notes) encode() []byte { return encodeJSON(n) }
 
 // add returns the notes with a further lease that was broken. The oldest ones are dropped.
 func (n notes) add(b broken) notes {
@@ -116,16 +96,7 @@ type announced struct {
 	Owners []string `json:"owners"`
 }
 
-// decodeAnnounced decodes the data of notesNode. Those of another kind of client name nobody.
-func decodeAnnounced(data []byte) announced {
-	var h announced
-	if json.Unmarshal(data, &h) != nil {
-		return announced{}
-	}
-	return h
-}
-
-func (h announced) encode() []byte { return encodeNotes(h) }
+func (h announced) encode() []byte { return encodeJSON(h) }
 
 // add returns the data after the lease of one more owner was broken.
 func (h announced) add(owner string) announced {

@@ -13,10 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
+	gozk "github.com/go-zookeeper/zk"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/zktest"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // Once a lock has had 2^31 places, the server gives the same number to all others. They have no
@@ -30,9 +31,9 @@ func TestNumbersRunOut(t *testing.T) {
 	t.Cleanup(server.Close)
 	const name = "numbers run out"
 	counted := DefaultBase + "/" + name + "/counted"
-	native := func(do func(*zk.Conn) error) {
+	native := func(do func(*gozk.Conn) error) {
 		t.Helper()
-		c, _, err := zk.Connect([]string{server.Addr}, 10*time.Second, zk.WithLogger(silent{}))
+		c, _, err := gozk.Connect([]string{server.Addr}, 10*time.Second, gozk.WithLogger(silent{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,8 +46,8 @@ func TestNumbersRunOut(t *testing.T) {
 	first := request(name, 10*time.Second)
 	mustAcquire(t, s, first)
 	mustRelease(t, s, first)
-	native(func(c *zk.Conn) error {
-		_, err := c.Create(counted, nil, 0, zk.WorldACL(zk.PermAll))
+	native(func(c *gozk.Conn) error {
+		_, err := c.Create(counted, nil, 0, gozk.WorldACL(gozk.PermAll))
 		return err
 	})
 	if err := s.Close(); err != nil {
@@ -66,7 +67,7 @@ func TestNumbersRunOut(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	native(func(c *zk.Conn) error { return c.Delete(counted, -1) })
+	native(func(c *gozk.Conn) error { return c.Delete(counted, -1) })
 	s = mustOpen(t, &Options{servers: []string{server.Addr}})
 	last, held := request(name, 10*time.Second), request(name, 10*time.Second)
 	mustAcquire(t, s, last)

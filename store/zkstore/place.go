@@ -1,17 +1,18 @@
 package zkstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
-	"github.com/go-zookeeper/zk"
-
-	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/gate"
+	"github.com/leasehold-dev/leasehold/internal/unclaimed"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // place is a node of a session of ours: a place in the queue for a lock. The first places
@@ -21,156 +22,137 @@ type place struct {
 	leave func() // of the session
 	dir   string
 	numbered
-	czxid  int64
+	czxid  int64 // 0 until the node was made
 	record record
-	// early is the queue as it was right after the place was made, or nil.
-	early *lineup
-	// alone is set if no other place was there at the grant, and no lease had been broken: the
-	// lock's node then had no data, and that version.
-	alone       bool
-	nodeVersion int32
-	// behind has the places behind this one when the queue was last read, and noted is
-	// lineup.noted of that time.
-	behind queue
-	noted  bool
-	// unlisted is set if the lock was handed over without a list since then.
-	unlisted bool
+	early  *lineup // the queue as it was listed with the last request, or nil
 	watched
 }
 
 func (p *place) path() string { return p.dir + "/" + p.name }
 
-// making makes the node of a place.
-type making struct {
-	*place
-	mark   string
-	spec   rule.Spec
-	weight int64
-	// after is what is known of the lock if the last place before this was the only one, or nil.
-	after *vacancy
-	// sent are the requests that have left, or nil.
-	sent *session.Batch
+// newPlace returns a place for the lease, which is not made yet.
+func (t tree) newPlace(l store.Lease, leave func()) *place {
+	return &place{tree: t, leave: leave, dir: t.dir(l.Name), record: recordOf(l), numbered: numbered{spec: specOf(l.Kind), weight: max(l.Weight, 1)}}
 }
 
-// send asks for the node, and for the queue right after that: the server answers in order.
-func (m *making) send(ctx context.Context) (err error) {
-	if m.after != nil {
-		m.sent, err = m.Send(ctx, session.Multi(session.CheckVersion(m.dir, m.after.version), m.request()))
-		return err
-	}
-	m.sent, err = m.Send(ctx, append([]session.Request{m.request()}, lineupRequests(m.dir, hasSeats(m.spec))...)...)
-	return err
-}
-
-// request is the request that makes the node.
-func (m *making) request() session.Request {
-	return session.Create(m.dir+"/"+placeName(m.mark, m.spec, m.weight), m.record.encode(), m.acl)
-}
-
-// take takes the answers to what was sent.
-func (m *making) take(answers []session.Answer) error {
-	if m.after != nil {
-		return m.takeAlone(answers[0])
-	}
-	path, czxid, err := answers[0].Created()
-	if err != nil {
-		return err
-	}
-	m.early = earlyOf(answers[1:], hasSeats(m.spec))
-	return m.named(path, czxid)
-}
-
-// takeAlone takes the answer to a transaction that has left without a request for the queue.
-func (m *making) takeAlone(a session.Answer) error {
-	parts, err := a.Each(2)
-	for _, p := range parts {
-		err = cmp.Or(err, p.Err)
-	}
-	if err != nil {
-		return err
-	}
-	path, czxid, err := parts[1].Created()
-	if err == nil {
-		err = m.named(path, czxid)
-	}
-	if err == nil && m.after.precedes(m.seq, czxid) {
-		m.early = &lineup{queue: queue{m.numbered}, version: anyVersion, nodeVersion: m.after.version}
-	}
-	return err
-}
-
-// run makes the node. It returns an error only if there certainly is none, or will be none
-// once the session is over. The end of ctx ends the attempt between requests.
-func (m *making) run(ctx context.Context) error {
+// create makes the node of a place, in one transaction with the end of the place old unless that is nil,
+// and lists the queue right after that: the server answers in order. It returns an error only if
+// there certainly is no node, or will be none once the session is over. The end of ctx ends the
+// attempt between requests.
+func (p *place) create(ctx context.Context, old *place) error {
 	lasting := context.WithoutCancel(ctx)
+	mark := newMark(p.record.Owner)
+	node := zk.Create(p.dir+"/"+placeName(mark, p.spec, p.weight), p.record.encode(), p.acl, zk.EphemeralSequential)
+	if old != nil {
+		node = zk.Multi(zk.Delete(old.path(), zk.AnyVersion), node)
+	}
+	requests := append([]zk.Request{node}, lineupRequests(p.dir, hasSeats(p.spec))...)
 	for {
-		if m.sent == nil {
-			if err := m.send(ctx); err != nil {
-				return err
-			}
+		if err := p.Connected(ctx); err != nil {
+			return err
 		}
-		answers, err := m.sent.Wait(lasting)
+		answers, err := p.Once(lasting, requests...)
 		if err != nil {
 			return err
 		}
-		m.sent = nil
-		err = m.take(answers)
-		after := m.after
-		m.after = nil
+		made := answers[0]
+		if old != nil {
+			var parts []zk.Answer
+			if parts, err = made.Each(2); err == nil {
+				made = parts[1]
+			}
+		}
+		if err == nil {
+			var path string
+			var czxid int64
+			if path, czxid, err = made.Created(); err == nil {
+				p.early = earlyOf(answers[1:], hasSeats(p.spec))
+				err = p.named(path, czxid)
+			}
+		}
 		switch {
 		case err == nil:
 			return nil
-		case after != nil && !session.Broken(err): // the lock's node has changed
-			continue
-		case errors.Is(err, zk.ErrNoNode):
-			if err := m.makeDir(lasting, m.dir); err != nil {
+		case errors.Is(err, zk.ErrNoNode) && old == nil:
+			if err := p.makeDir(lasting, p.dir); err != nil {
 				return err
 			}
 			continue
-		case !session.Broken(err):
-			return explain(err, m.dir)
+		case !zk.Broken(err):
+			return explain(err, p.dir)
 		}
 		// The node may be there. On the next connection of the session the leader refuses
 		// what still comes over the last one, so what is not there now never will be.
-		if found, err := m.adopt(lasting); found || err != nil {
+		if found, err := p.adopt(lasting, mark); found || err != nil {
 			return err
 		}
 	}
 }
 
 // adopt looks for the node, on another connection than that on which it was asked for.
-func (m *making) adopt(ctx context.Context) (found bool, err error) {
-	name, found, err := m.findMark(ctx, m.dir, m.mark)
-	if err != nil || !found {
+func (p *place) adopt(ctx context.Context, mark string) (found bool, err error) {
+	if err := p.Sync(ctx); err != nil {
 		return false, err
 	}
-	n, ok, err := m.Get(ctx, m.dir+"/"+name)
-	if err != nil || !ok {
-		return false, errors.Join(err, session.ErrOver)
+	names, err := p.List(ctx, p.dir)
+	i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, protected+mark) })
+	if err != nil || i < 0 {
+		return false, err
 	}
-	return true, m.named(m.dir+"/"+name, n.Czxid)
+	n, ok, err := p.Get(ctx, p.dir+"/"+names[i])
+	if err != nil || !ok {
+		return false, errors.Join(err, zk.ErrOver)
+	}
+	return true, p.named(p.dir+"/"+names[i], n.Czxid)
+}
+
+// named takes the name and the zxid of the node that was made.
+func (p *place) named(path string, czxid int64) error {
+	c, ok := parseChild(path[min(len(p.dir)+1, len(path)):])
+	if !ok {
+		return fmt.Errorf("the server named a place %q, without a number", store.Excerpt(path))
+	}
+	p.numbered, p.czxid = c, czxid
+	if c.seq < 0 || c.seq == math.MaxInt32 {
+		return p.countAnew()
+	}
+	if czxid <= 0 || czxid>>32 >= maxEpoch {
+		_, _ = p.delete(context.Background()) // or it goes with the session
+		return fmt.Errorf("the zxid %#x leaves no room for tokens: the ensemble's epoch has to be below %d", czxid, maxEpoch)
+	}
+	return nil
+}
+
+// countAnew removes a place whose number is the last one, and then the lock's node, so that
+// numbers begin again. Servers (ZooKeeper 3.8) give the last number to all further places, which
+// then have no order. The result is zk.ErrNoNode once the lock's node is gone, and matches
+// zk.ErrNotEmpty while others have places there.
+func (p *place) countAnew() error {
+	ctx := context.Background()
+	if _, err := p.delete(ctx); err != nil { // or it goes with the session
+		return err
+	}
+	if _, err := p.Delete(ctx, p.dir); err != nil {
+		return fmt.Errorf("ZooKeeper has no more numbers for places in %s: they begin again once nobody has a place there and the node is removed: %w", p.dir, err)
+	}
+	return zk.ErrNoNode
 }
 
 // queue returns the queue at some time after the place was made, and the place's index in
 // it, or -1 if the place is gone.
 func (p *place) queue(ctx context.Context) (q lineup, me int, err error) {
-	me = -1
-	if p.early != nil {
-		q, p.early = *p.early, nil
-		me = q.find(p.name)
-	}
-	if me < 0 {
-		if q, err = p.children(ctx, p.dir, hasSeats(p.spec)); err != nil {
-			return q, -1, err
+	if early := p.early; early != nil {
+		p.early = nil
+		if me = early.find(p.name); me >= 0 {
+			return *early, me, nil
 		}
-		p.unlisted = false
-		me = q.find(p.name)
 	}
-	p.behind, p.noted = nil, q.noted
-	if me >= 0 {
-		p.behind = q.queue[me+1:]
+	asOf := p.Proven()
+	if q, err = p.children(ctx, p.dir, hasSeats(p.spec)); err != nil {
+		return q, -1, err
 	}
-	return q, me, nil
+	q.asOf = asOf
+	return q, q.find(p.name), nil
 }
 
 // errRemoved means that somebody else has removed a place.
@@ -180,7 +162,7 @@ var errRemoved = errors.New("another client has removed the place in the queue")
 // before its owner was notified of it, or an earlier lease of the same attempt was broken. It
 // returns errRemoved if the place is gone.
 func (p *place) unbroken(ctx context.Context) error {
-	answers, err := p.Ask(ctx, session.Read(p.path()), session.Read(p.notesOf(p.dir)))
+	answers, err := p.Ask(ctx, zk.Read(p.path()), zk.Read(p.notesOf(p.dir)))
 	if err != nil {
 		return err
 	}
@@ -196,59 +178,140 @@ func (p *place) unbroken(ctx context.Context) error {
 		return err
 	}
 	rec, _ := decodeRecord(n.Data)
-	if rec.Broken || decodeNotes(noted.Data).refuses(rec.Owner, rec.Attempt) {
+	if rec.Broken || decodeJSON[notes](noted.Data).refuses(rec.Owner, rec.Attempt) {
 		return errBroken
 	}
 	return nil
 }
 
-// named takes the name and the zxid of the node that was made.
-func (p *place) named(path string, czxid int64) error {
-	c, ok := parseChild(path[min(len(p.dir)+1, len(path)):])
-	if !ok {
-		return fmt.Errorf("the server named a place %q, without a number", store.Excerpt(path))
-	}
-	p.numbered, p.czxid = c, czxid
-	if c.seq < 0 || c.seq == math.MaxInt32 {
-		return p.countAnew()
-	}
-	if czxid <= 0 || czxid>>32 >= maxEpoch {
-		_, _, _ = p.delete(context.Background()) // or it goes with the session
-		return fmt.Errorf("the zxid %#x leaves no room for tokens: the ensemble's epoch has to be below %d", czxid, maxEpoch)
-	}
-	return nil
-}
-
-// countAnew removes a place whose number is the last one, and then the lock's node, so that
-// numbers begin again. Servers (ZooKeeper 3.8) give the last number to all further places, which
-// then have no order. The result is zk.ErrNoNode once the lock's node is gone, and matches
-// zk.ErrNotEmpty while others have places there.
-func (p *place) countAnew() error {
-	ctx := context.Background()
-	if _, _, err := p.delete(ctx); err != nil { // or it goes with the session
-		return err
-	}
-	if _, _, err := p.Delete(ctx, p.dir); err != nil {
-		return fmt.Errorf("ZooKeeper has no more numbers for places in %s: they begin again once nobody has a place there and the node is removed: %w", p.dir, err)
-	}
-	return zk.ErrNoNode
-}
-
 // removeNow removes the node of a place. It returns an error only if the node may remain. If
 // the session has ended, the node goes with it.
 func (p *place) removeNow(ctx context.Context) error {
-	_, _, err := p.delete(ctx)
-	if err == nil || p.Ended() {
-		p.unwatch()
-		p.leave()
-		return nil
+	if _, err := p.delete(ctx); err != nil && !p.Ended() {
+		return err
 	}
-	return err
+	p.unwatch()
+	p.leave()
+	return nil
 }
 
 // delete deletes the node. there is false if there was none, and true if there was one or
-// may have been one. The zxid is that of the transaction, if that is known.
-func (p *place) delete(ctx context.Context) (zxid int64, there bool, err error) {
-	zxid, there, err = p.Delete(ctx, p.path())
-	return zxid, there, explain(err, p.path())
+// may have been one.
+func (p *place) delete(ctx context.Context) (there bool, err error) {
+	there, err = p.Delete(ctx, p.path())
+	return there, explain(err, p.path())
+}
+
+// places are the places that a store has in its sessions: those of its leases, and those
+// that no Wait has claimed.
+type places struct {
+	*ensemble
+	gate     *gate.Gate
+	leases   leases
+	rejoined unclaimed.Places[reserved]
+	listener listener
+}
+
+// reserved is a place that was made with a release and that no Wait has claimed.
+type reserved struct {
+	*place
+	start clock.Instant // before it was asked for
+}
+
+// enqueue makes a place at the end of the queue of a lock. If ctx ends first, the place
+// is removed in the background.
+func (s *places) enqueue(ctx context.Context, l store.Lease) (*place, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	t, leave, err := s.tree(ctx, l.TTL)
+	if err != nil {
+		return nil, err
+	}
+	p := t.newPlace(l, leave)
+	return p, s.make(ctx, p, func() error { return p.create(ctx, nil) })
+}
+
+// make calls do, which makes the node of the place, on a goroutine of its own. If ctx ends
+// first, the place is removed in the background.
+func (s *places) make(ctx context.Context, p *place, do func() error) error {
+	return s.finish(ctx, func() error {
+		err := do()
+		if err != nil {
+			p.leave()
+		}
+		return err
+	}, func() { s.remove(p) })
+}
+
+// finish calls do on a goroutine of its own, which goes on if ctx ends first. If do then succeeds,
+// finish calls late.
+func (s *places) finish(ctx context.Context, do func() error, late func()) error {
+	done := make(chan error) // not buffered: either the caller learns of a success, or late does
+	s.gate.Stay()
+	go func() {
+		defer s.gate.Leave()
+		err := do()
+		select {
+		case done <- err:
+		case <-ctx.Done():
+			if err == nil {
+				late()
+			}
+		}
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// remove removes the node of a place in the background.
+func (s *places) remove(p *place) {
+	s.gate.Stay()
+	go func() {
+		defer s.gate.Leave()
+		defer p.leave()
+		p.unwatch()
+		if _, err := p.delete(context.Background()); err != nil && !p.Ended() {
+			s.o.Logger.Warn("cannot remove a place in the queue of a lock", "node", p.path(), "err", err)
+		}
+	}()
+}
+
+// expired ends a lease that nobody has renewed, or a place that nobody has claimed. Timers
+// call it.
+func (s *places) expired(p *place) {
+	if s.gate.Enter() == nil {
+		defer s.gate.Leave()
+		s.remove(p)
+	}
+}
+
+// abandon removes the places that no Wait has claimed. From then on none is kept.
+func (s *places) abandon() {
+	for _, p := range s.rejoined.Close() {
+		s.remove(p.place)
+	}
+}
+
+// grant makes a lease of a place that has the lock. Its validity counts from at.
+func (s *places) grant(ctx context.Context, p *place, l store.Lease, at clock.Instant) (store.Grant, error) {
+	if _, err := p.Prove(ctx, at); err != nil {
+		return store.Grant{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return store.Grant{}, err
+	}
+	return s.keep(l, p).grant(), nil
+}
+
+// keep makes a lease of a place, which ends after its TTL unless it is renewed.
+func (s *places) keep(l store.Lease, p *place) *lease {
+	h := newLease(l.Name, p)
+	s.leases.add(h, l.TTL, s.expired)
+	s.listener.listen(p.tree)
+	return h
 }

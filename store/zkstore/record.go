@@ -1,11 +1,14 @@
 package zkstore
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 	"unicode/utf8"
 
 	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -49,18 +52,29 @@ func recordOf(l store.Lease) record {
 // micros returns d in microseconds, rounded up.
 func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
-func (r record) encode() []byte {
-	b, err := json.Marshal(r)
+func (r record) encode() []byte { return encodeJSON(r) }
+
+// encodeJSON encodes the data of a node.
+func encodeJSON(v any) []byte {
+	b, err := json.Marshal(v)
 	if err != nil {
 		panic("zkstore: encoding strings and numbers failed: " + err.Error())
 	}
 	return b
 }
 
+// decodeJSON decodes the data of a node. Those of another kind of client say nothing.
+func decodeJSON[T any](data []byte) (v T) {
+	if json.Unmarshal(data, &v) != nil {
+		return *new(T)
+	}
+	return v
+}
+
 // decodeRecord returns false if the data is that of another kind of client.
 func decodeRecord(data []byte) (record, bool) {
-	var r record
-	if json.Unmarshal(data, &r) != nil || store.CheckOwner(r.Owner) != nil || r.TTL <= 0 {
+	r := decodeJSON[record](data)
+	if store.CheckOwner(r.Owner) != nil || r.TTL <= 0 {
 		return record{}, false
 	}
 	return r, true
@@ -100,4 +114,60 @@ func tokenOf(r record, czxid int64) fence.Token {
 		return r.Token
 	}
 	return 2 * fence.Token(czxid)
+}
+
+// slot returns the slot of the place c.
+func (r record) slot(c numbered) int64 {
+	if c.spec == rule.ReadWrite {
+		return int64(uint32(c.seq)) // stays if a writer becomes a reader
+	}
+	for _, s := range r.Seats {
+		if s.Seq == c.seq {
+			return s.Slot
+		}
+	}
+	return 0
+}
+
+// first returns the record of the place c, made by the transaction czxid, as that of the
+// first holder.
+func (r record) first(c numbered, czxid int64) record {
+	if c.spec.Shared {
+		r.Token = tokenOf(r, czxid)
+	}
+	if hasSeats(c.spec) {
+		r.Seats = []seat{{c.seq, 0}}
+	}
+	r.Agreed = true
+	return r
+}
+
+// behind returns the record of the holder q[i], where before is that of the holder before
+// it, which has agreed.
+func (r record) behind(before record, q queue, i int) record {
+	if q[i].spec.Shared {
+		r.Token = before.Token
+	}
+	if hasSeats(q[i].spec) {
+		r.Seats = nil
+		for _, s := range before.Seats {
+			if slices.ContainsFunc(q[:i], func(c numbered) bool { return c.seq == s.Seq }) {
+				r.Seats = append(r.Seats, s)
+			}
+		}
+		r.Seats = append(r.Seats, seat{q[i].seq, freeSlot(r.Seats)})
+	}
+	r.Agreed = true
+	return r
+}
+
+// freeSlot returns the smallest slot that is not taken.
+func freeSlot(taken []seat) (free int64) {
+	slices.SortFunc(taken, func(a, b seat) int { return cmp.Compare(a.Slot, b.Slot) })
+	for _, s := range taken {
+		if s.Slot == free {
+			free++
+		}
+	}
+	return free
 }

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // Renew implements driver.Engine. All leases in one session are renewed by one write, after
@@ -17,11 +18,7 @@ func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	start := s.clock.Now()
 	s.places.leases.prove(ctx, leases, start)
 	each(len(leases), func(i int) {
-		err := s.places.renew(ctx, leases[i], start, change{})
-		if err != nil && !errors.Is(err, store.ErrNotHeld) {
-			err = s.failed(ctx, "renew", leases[i].Name, err)
-		}
-		errs[i] = err
+		errs[i] = s.failed(ctx, "renew", leases[i].Name, s.places.renew(ctx, leases[i], start, change{}))
 	})
 	return errs
 }
@@ -29,7 +26,7 @@ func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 // prove proves once for each session of these leases that it lives. If it fails, the
 // renewal of each lease tries again, and says why.
 func (t *leases) prove(ctx context.Context, of []store.Lease, start clock.Instant) {
-	sessions := make(map[*session.Session]bool)
+	sessions := make(map[*zk.Session]bool)
 	var wg sync.WaitGroup
 	for _, l := range of {
 		h := t.get(leaseKey{l.Name, l.Owner})
@@ -41,4 +38,213 @@ func (t *leases) prove(ctx context.Context, of []store.Lease, start clock.Instan
 		wg.Go(func() { _, _ = ss.Prove(ctx, start) })
 	}
 	wg.Wait()
+}
+
+// Downgrade implements driver.Engine: it replaces the writer's place by a reader's with the
+// same number, in one transaction.
+func (s *engine) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
+	if err := s.require(r.Require); err != nil {
+		return store.Grant{}, err
+	}
+	err := s.places.renew(ctx, r, s.clock.Now(), change{read: true})
+	var g store.Grant
+	if err == nil {
+		g, err = s.places.renewed(r)
+	}
+	return g, s.failed(ctx, "downgrade", r.Name, err)
+}
+
+// change is what a renewal does beside that.
+type change struct {
+	// join is set for an attempt that joins the lease.
+	join bool
+	// read makes a writer a reader.
+	read bool
+}
+
+// renewed returns the grant of a lease that was renewed.
+func (s *places) renewed(l store.Lease) (store.Grant, error) {
+	if h := s.leases.get(leaseKey{l.Name, l.Owner}); h != nil {
+		return h.grant(), nil
+	}
+	return store.Grant{}, store.ErrNotHeld
+}
+
+// admits returns an error if the place cannot be changed so for the lease l.
+func (c change) admits(t tree, p numbered, rec record, l store.Lease) error {
+	switch {
+	case !c.join && !c.read:
+		return nil
+	case p.spec != specOf(l.Kind):
+		h, _ := t.holder(p, rec, true)
+		return &store.KindError{Name: l.Name, Asked: l.Kind, InUse: kindOf(p.spec), Holder: h}
+	case c.join && p.weight < max(l.Weight, 1):
+		return store.HeavierError("acquire", l)
+	}
+	return nil
+}
+
+// renew makes the lease of l.Owner last for its TTL from start, and changes it. If the
+// lease is in another session, of this store or of another, or if a writer is to be a
+// reader, renew makes the place anew.
+func (s *places) renew(ctx context.Context, l store.Lease, start clock.Instant, c change) error {
+	h := s.leases.get(leaseKey{l.Name, l.Owner})
+	var until time.Time // when it ends without this renewal
+	if h != nil {
+		p := h.place.Load()
+		if err := c.admits(p.tree, p.numbered, p.record, l); err != nil {
+			return err
+		}
+		if anew := c.read && !p.needsOthers(); !anew {
+			var kept bool
+			if until, kept = s.leases.extend(h, l.TTL); kept && p.Class() >= l.TTL && !p.Ended() {
+				done, err := s.renewInPlace(ctx, h, l, start, c.join)
+				if errors.Is(err, errBroken) {
+					s.leases.endBroken(h, until)
+				}
+				if done || err != nil {
+					return err
+				}
+			}
+		}
+	}
+	ss, leave, err := s.tree(ctx, max(l.TTL, ttlOf(h, s.maxTTL)))
+	if err != nil {
+		return err
+	}
+	defer leave()
+	// gone forgets the lease, and is the result if the owner does not have it any more.
+	gone := func() error {
+		if h != nil && s.leases.remove(h) {
+			h.place.Load().leave()
+		}
+		return store.ErrNotHeld
+	}
+	for {
+		f, ok, err := ss.find(ctx, l.Name, l.Owner)
+		switch {
+		case err != nil:
+			return err
+		case !ok || !f.held():
+			return gone()
+		case f.record.Broken:
+			if h != nil && !until.IsZero() {
+				s.leases.endBroken(h, until)
+			}
+			return errBroken
+		case f.record.ttl() > ss.Class(): // it lasts longer than is asked for
+			leave()
+			if ss, leave, err = s.tree(ctx, min(f.record.ttl(), s.maxTTL)); err != nil {
+				return err
+			}
+			f.record.TTL = min(f.record.TTL, micros(s.maxTTL))
+		}
+		if err := c.admits(ss, f.numbered, f.record, l); err != nil {
+			return err
+		}
+		if f.needsOthers() {
+			a, err := agree(ctx, ss, ss.dir(l.Name), f.line, f.index)
+			if errors.Is(err, errChanged) || err == nil && a.version != f.version {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if h != nil && h.token != tokenOf(f.record, f.czxid) { // it is a later lease of the owner
+			return gone()
+		}
+		moved, err := s.move(ctx, ss, f, l, start, c, h)
+		if moved || err != nil {
+			return err
+		}
+	}
+}
+
+// ttlOf returns the TTL of the lease, 0 if it is nil.
+func ttlOf(h *lease, most time.Duration) time.Duration {
+	if h == nil {
+		return 0
+	}
+	return min(h.place.Load().record.ttl(), most)
+}
+
+// renewInPlace renews a lease in the session that it is in. done is false if it is no
+// longer there.
+func (s *places) renewInPlace(ctx context.Context, h *lease, l store.Lease, start clock.Instant, join bool) (done bool, err error) {
+	p := h.place.Load()
+	if _, err := p.Prove(ctx, start); err != nil {
+		if p.Ended() {
+			return false, nil
+		}
+		return false, err
+	}
+	for {
+		// The session has just been proven alive by a write, so the server shows every
+		// earlier change, such as a break.
+		n, ok, err := p.Get(ctx, p.path())
+		if err != nil || !ok {
+			return false, err
+		}
+		if now, _ := decodeRecord(n.Data); now.Broken {
+			return false, errBroken
+		}
+		rec := p.record
+		rec.TTL = max(rec.TTL, micros(l.TTL))
+		if join && rec.Attempt != l.Attempt {
+			rec.Attempt = ""
+		}
+		if rec.TTL == p.record.TTL && rec.Attempt == p.record.Attempt {
+			return true, nil
+		}
+		err = p.Do(ctx, zk.Set(p.path(), rec.encode(), n.Version))
+		switch {
+		case err == nil:
+			next := *p
+			next.record = rec
+			h.place.Store(&next)
+			return true, nil
+		case errors.Is(err, zk.ErrNoNode):
+			return false, nil
+		case !errors.Is(err, zk.ErrBadVersion): // a lost answer to this very change leads to that, too
+			return false, explain(err, p.path())
+		}
+	}
+}
+
+// move makes the place anew in a session of this store, with the same number, in one
+// transaction. It returns false if the place has changed meanwhile.
+func (s *places) move(ctx context.Context, ss tree, f found, l store.Lease, start clock.Instant, c change, old *lease) (bool, error) {
+	rec, to, word := f.record, f.numbered, f.word()
+	rec.Token = tokenOf(f.record, f.czxid)
+	rec.TTL = max(rec.TTL, micros(l.TTL))
+	if c.join && rec.Attempt != l.Attempt {
+		rec.Attempt = ""
+	}
+	if c.read && !f.needsOthers() {
+		to.weight, word = 1, kindWord(to.spec, 1)
+		rec.Token = downgraded(rec.Token)
+		rec = rec.first(to, f.czxid)
+	}
+	to.name = protected + newMark(l.Owner) + word + f.digits()
+	p := &place{tree: ss, leave: ss.Enter(), dir: ss.dir(l.Name), record: rec, czxid: f.czxid, numbered: to}
+	// Once sent, the transaction counts, even if the caller gives up.
+	lasting := context.WithoutCancel(ctx)
+	moved := false
+	err := s.finish(ctx, func() (err error) {
+		if moved, err = ss.replace(lasting, p, p.dir+"/"+f.name, f.version); !moved {
+			p.leave()
+			return err
+		}
+		if old != nil && s.leases.remove(old) {
+			old.place.Load().leave()
+		}
+		s.keep(l, p)
+		return nil
+	}, func() {})
+	if err != nil || !moved {
+		return false, err
+	}
+	_, err = ss.Prove(ctx, start)
+	return true, err
 }

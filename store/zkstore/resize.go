@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // Resize implements driver.Engine. Waiters for the earlier number notice when they look
@@ -21,10 +19,7 @@ func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) e
 		defer leave()
 		err = t.resize(ctx, name, specOf(from), specOf(to))
 	}
-	if err != nil && !isRefusal(err) && !errors.Is(err, store.ErrUnsupported) {
-		err = s.failed(ctx, "resize", name, err)
-	}
-	return err
+	return s.failed(ctx, "resize", name, err)
 }
 
 // resize changes the number of permits of a semaphore that is in use.
@@ -42,7 +37,7 @@ func (t tree) resize(ctx context.Context, name string, from, to rule.Spec) error
 		if err != nil {
 			return err
 		}
-		asked, now := queueOf(names), decodeDir(n.Data)
+		asked, now := queueOf(names), decodeJSON[dirRecord](n.Data)
 		q := now.applyTo(asked)
 		switch {
 		case len(q) == 0 || q[0].spec == to:
@@ -61,9 +56,7 @@ func (t tree) resize(ctx context.Context, name string, from, to rule.Spec) error
 		case slices.ContainsFunc(asked, func(c numbered) bool { return c.spec == from && from == rule.Mutex }):
 			return fmt.Errorf("%w: lock %q: its holder and its waiters take it for a mutex, and ZooKeeper's other clients may be among them: resize it when it is free", store.ErrUnsupported, name)
 		}
-		_, err = session.Again(ctx, t.Session, func(c *zk.Conn) (*zk.Stat, error) {
-			return c.Set(dir, now.add(from, to, asked).encode(), n.Version)
-		})
+		err = t.Do(ctx, zk.Set(dir, now.add(from, to, asked).encode(), n.Version))
 		if err == nil || errors.Is(err, zk.ErrNoNode) {
 			return nil
 		}

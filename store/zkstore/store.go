@@ -15,7 +15,6 @@ type engine struct {
 	*ensemble
 	gate   *gate.Gate
 	places *places
-	busy   lately
 	marks  marks
 }
 
@@ -52,7 +51,7 @@ func openEngine(ctx context.Context, o *Options) (*engine, error) {
 		return nil, err
 	}
 	e, g := newEnsemble(checked), gate.New(store.ErrClosed)
-	s := &engine{ensemble: e, gate: g, places: &places{ensemble: e, gate: g, listener: listener{gate: g}}, busy: lately{guessFor: usualGuess}}
+	s := &engine{ensemble: e, gate: g, places: &places{ensemble: e, gate: g, listener: listener{gate: g}}}
 	ctx, cancel := s.timed(ctx)
 	defer cancel()
 	if err := e.open(ctx); err != nil {

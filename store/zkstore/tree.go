@@ -1,21 +1,18 @@
 package zkstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"path"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/store/zkstore/internal/session"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // tree is what a session sees of the nodes of locks.
 type tree struct {
-	*session.Session
+	*zk.Session
 	base string
 	acl  []zk.ACL
 	// most is the longest timeout of a session.
@@ -42,33 +39,33 @@ func (t tree) children(ctx context.Context, dir string, sized bool) (lineup, err
 		return q, err
 	}
 	node, _, err := t.Get(ctx, dir)
-	q.queue, q.version = decodeDir(node.Data).applyTo(q.queue), node.Version
+	q.queue, q.version = decodeJSON[dirRecord](node.Data).applyTo(q.queue), node.Version
 	return q, err
 }
 
 // lineupRequests are what children asks for.
-func lineupRequests(dir string, sized bool) []session.Request {
+func lineupRequests(dir string, sized bool) []zk.Request {
 	if sized {
-		return []session.Request{session.List(dir), session.Read(dir)}
+		return []zk.Request{zk.List(dir), zk.Read(dir)}
 	}
-	return []session.Request{session.List(dir)}
+	return []zk.Request{zk.List(dir)}
 }
 
 // lineupOf returns the places that the answers to lineupRequests show.
-func lineupOf(answers []session.Answer) (lineup, error) {
+func lineupOf(answers []zk.Answer) (lineup, error) {
 	l, err := answers[0].Listed()
-	q := lineup{queue: queueOf(l.Names), version: anyVersion, noted: l.Data, nodeVersion: l.Version}
+	q := lineup{queue: queueOf(l.Names), version: zk.AnyVersion, noted: l.Data}
 	if err != nil || len(answers) == 1 {
 		return q, err
 	}
 	node, _, err := answers[1].Node()
-	q.queue, q.version = decodeDir(node.Data).applyTo(q.queue), node.Version
+	q.queue, q.version = decodeJSON[dirRecord](node.Data).applyTo(q.queue), node.Version
 	return q, err
 }
 
 // earlyOf returns the queue that the answers to lineupRequests show, or nil if it has to be asked
 // for again.
-func earlyOf(answers []session.Answer, sized bool) *lineup {
+func earlyOf(answers []zk.Answer, sized bool) *lineup {
 	q, err := lineupOf(answers)
 	if err != nil || q.hasSized() && !sized {
 		return nil
@@ -83,16 +80,9 @@ type lineup struct {
 	version int32
 	// noted is set if that node has data, so that leases of the lock may have been broken.
 	noted bool
-	// nodeVersion is the version of that node when noted was read.
-	nodeVersion int32
-	// partial is set if places may be missing before the last one.
-	partial bool
 	// asOf is an instant, if one is known, so that the lineup shows every break before it.
 	asOf clock.Instant
 }
-
-// anyVersion is the version of a node that does not matter.
-const anyVersion = -1
 
 // makeParents makes the nodes of a path. They remain when they are empty.
 func (t tree) makeParents(ctx context.Context, p string) error {
@@ -108,7 +98,7 @@ func (t tree) makeParents(ctx context.Context, p string) error {
 		missing = append(missing, p)
 	}
 	for i := len(missing) - 1; i >= 0; i-- {
-		_, err := session.Again(ctx, t.Session, func(c *zk.Conn) (string, error) { return c.Create(missing[i], nil, zk.FlagPersistent, t.acl) })
+		err := t.Do(ctx, zk.Create(missing[i], nil, t.acl, zk.Persistent))
 		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return explain(err, missing[i])
 		}
@@ -120,7 +110,7 @@ func (t tree) makeParents(ctx context.Context, p string) error {
 // empty for a while. The notes about broken leases outlast it, so makeDir says again that
 // there are some.
 func (t tree) makeDir(ctx context.Context, dir string) error {
-	answers, err := t.Ask(ctx, session.Read(t.notesOf(dir)))
+	answers, err := t.Ask(ctx, zk.Read(t.notesOf(dir)))
 	if err != nil {
 		return err
 	}
@@ -132,33 +122,13 @@ func (t tree) makeDir(ctx context.Context, dir string) error {
 	if noted.there {
 		data = dirRecord{Broken: true}.encode()
 	}
-	_, err = session.Again(ctx, t.Session, func(c *zk.Conn) (string, error) {
-		return c.CreateContainer(dir, data, zk.FlagContainer, t.acl)
-	})
-	switch {
+	switch err = t.Do(ctx, zk.Create(dir, data, t.acl, zk.Container)); {
 	case err == nil, errors.Is(err, zk.ErrNodeExists):
 		return nil
 	case errors.Is(err, zk.ErrNoNode): // somebody has removed the base
 		return t.makeParents(ctx, t.base)
 	}
 	return explain(err, dir)
-}
-
-// findMark looks for the place with that mark, as the leader knows it.
-func (t tree) findMark(ctx context.Context, dir, mark string) (name string, found bool, err error) {
-	answers, err := t.Ask(ctx, session.Sync(dir), session.List(dir))
-	if err != nil {
-		return "", false, err
-	}
-	names, err := answers[1].Names()
-	if err = cmp.Or(answers[0].Err, err); err != nil {
-		return "", false, err
-	}
-	q := queueOf(names)
-	if i := q.find(protected + mark); i >= 0 {
-		return q[i].name, true, nil
-	}
-	return "", false, nil
 }
 
 // found is a place of an owner, in whatever session.
@@ -212,23 +182,17 @@ func (t tree) find(ctx context.Context, name, owner string) (f found, ok bool, e
 // watches on that announce a change, and not its end (see watched.handedOver).
 func (t tree) replace(ctx context.Context, p *place, other string, version int32) (bool, error) {
 	for {
-		changes := t.Changes()
-		_, err := session.Call(ctx, t.Session, func(c *zk.Conn) ([]zk.MultiResponse, error) {
-			return c.Multi(&zk.SetDataRequest{Path: other, Version: version}, &zk.DeleteRequest{Path: other, Version: anyVersion},
-				&zk.CreateRequest{Path: p.path(), Data: p.record.encode(), Acl: t.acl, Flags: zk.FlagEphemeral})
-		})
-		switch {
+		a, err := t.Once(ctx, zk.Multi(zk.Set(other, nil, version), zk.Delete(other, zk.AnyVersion), zk.Create(p.path(), p.record.encode(), t.acl, zk.Ephemeral)))
+		if err != nil {
+			return false, err
+		}
+		switch _, err := a[0].Each(3); {
 		case err == nil:
 			return true, nil
 		case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrBadVersion):
 			return false, nil
-		case !session.Broken(err):
+		case !zk.Broken(err):
 			return false, explain(err, p.dir)
-		}
-		select {
-		case <-changes:
-		case <-t.Over:
-			return false, t.Reason()
 		}
 		if err := t.Sync(ctx); err != nil {
 			return false, err

@@ -3,12 +3,14 @@ package zkstore
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // waiting is one pending Wait.
@@ -20,10 +22,8 @@ type waiting struct {
 
 	place *place // nil: there is none
 	// first is the holder's place and position the waiter's, as they were last reported.
-	// The holder was then guessed, or read.
 	first    numbered
 	position int
-	guessed  bool
 }
 
 // Wait implements driver.Engine. The server tells a waiter when the place that it waits for
@@ -56,7 +56,7 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 	for {
 		g, err := w.once(ctx)
-		if err == nil || errors.Is(err, store.ErrNotHeld) || isRefusal(err) {
+		if err == nil || isRefusal(err) {
 			return g, err
 		}
 		var q *store.QuorumError
@@ -66,7 +66,10 @@ func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 		if !errors.As(err, &q) || !q.Transient() {
 			return store.Grant{}, err
 		}
-		w.tell(q)
+		w.first = numbered{} // what was reported of the holder is no longer the last
+		if w.reason != nil {
+			w.reason(q)
+		}
 		if w.place != nil && w.place.Ended() {
 			w.place.leave()
 			w.place = nil
@@ -78,42 +81,19 @@ func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 // retryAfter is how long a waiter waits after a failure.
 const retryAfter = 200 * time.Millisecond
 
-// tell calls the reason function.
-func (w *waiting) tell(err error) {
-	w.first = numbered{} // what was reported of the holder is no longer the last
-	if w.reason != nil {
-		w.reason(err)
-	}
-}
-
 // once makes a place, unless there is one, and waits in it.
 func (w *waiting) once(ctx context.Context) (store.Grant, error) {
-	if w.place == nil {
-		limited, cancel := w.s.timed(ctx)
-		p, err := w.s.places.enqueue(limited, w.r.Lease)
-		if err != nil {
-			if ctx.Err() == nil {
-				err = w.s.failed(limited, "wait for", w.r.Name, err)
-			}
-			cancel()
-			return store.Grant{}, err
-		}
-		cancel()
-		w.place = p
-	}
 	for {
 		g, pause, err := w.look(ctx)
-		if err != nil {
+		switch {
+		case err != nil:
 			return store.Grant{}, err
-		}
-		if g != nil {
+		case g != nil:
 			return *g, nil
-		}
-		if !pause {
-			continue
-		}
-		if err := w.pause(ctx); err != nil {
-			return store.Grant{}, err
+		case pause:
+			if err := w.pause(ctx); err != nil {
+				return store.Grant{}, err
+			}
 		}
 	}
 }
@@ -125,15 +105,16 @@ func (w *waiting) look(ctx context.Context) (g *store.Grant, pause bool, err err
 	limited, cancel := w.s.timed(ctx)
 	defer cancel()
 	defer func() {
-		if err != nil && !errors.Is(err, store.ErrNotHeld) && !isRefusal(err) && ctx.Err() == nil {
+		if ctx.Err() == nil {
 			err = w.s.failed(limited, "wait for", w.r.Name, err)
 		}
 	}()
-	asOf := w.start // the queue shows every break before this
-	if early := w.place.early; early != nil {
-		asOf = max(asOf, early.asOf)
-	} else {
-		asOf = w.place.Proven()
+	if w.place == nil {
+		p, err := w.s.places.enqueue(limited, w.r.Lease)
+		if err != nil {
+			return nil, false, err
+		}
+		w.place = p
 	}
 	q, me, err := w.place.queue(limited)
 	switch {
@@ -156,23 +137,15 @@ func (w *waiting) look(ctx context.Context) (g *store.Grant, pause bool, err err
 		if err != nil {
 			return nil, false, err
 		}
-		g, err := w.granted(limited, q, asOf)
+		g, err := w.granted(limited, q)
 		return &g, false, err
 	case rule.Mismatch:
 		return nil, false, w.mismatch(limited, q.queue, me)
 	}
-	if q.partial && w.place.set != nil { // what is watched is gone before its turn
-		return nil, true, w.found(limited, q.queue[0], a.Position)
-	}
-	gone, err := w.place.watch(limited, q, q.hurdleOf(me))
-	switch {
-	case err != nil:
+	if gone, err := w.place.watch(limited, q, me); err != nil || gone {
 		return nil, false, err
-	case gone:
-		w.foundBefore(q.queue[0], a.Position)
-		return nil, false, nil
 	}
-	return nil, true, w.found(limited, q.queue[0], a.Position)
+	return nil, true, w.report(limited, q.queue[0], a.Position)
 }
 
 // mismatch removes the place and returns the error for a lock that is in use as another
@@ -189,102 +162,60 @@ func (w *waiting) mismatch(ctx context.Context, q queue, me int) error {
 	return refusal
 }
 
+// report reports the holder and the position if they have changed.
+func (w *waiting) report(ctx context.Context, first numbered, position int) error {
+	if w.reason == nil || w.first == first && w.position == position {
+		return nil
+	}
+	data := w.place.data
+	if first.name != w.place.before.name {
+		n, ok, err := w.place.Get(ctx, w.place.dir+"/"+first.name)
+		if err != nil || !ok { // if it is gone, that is announced
+			return err
+		}
+		data = n.Data
+	}
+	w.first, w.position = first, position
+	rec, ours := decodeRecord(data)
+	busy := w.place.busyError(w.r.Name, first, rec, ours)
+	busy.Position = position
+	w.reason(busy)
+	return nil
+}
+
 // pause waits until there is a change in what the waiter waits for, or it is time to look.
 func (w *waiting) pause(ctx context.Context) error {
-	after := validity.RenewAfter(w.r.TTL)
-	if w.guessed {
-		after = min(after, w.s.busy.guessFor)
-	}
-	timer := time.NewTimer(after)
+	timer := time.NewTimer(validity.RenewAfter(w.r.TTL))
 	defer timer.Stop()
+	p := w.place
 	select {
-	case <-w.place.changed():
-		if w.place.handedOver() {
-			w.place.early = &lineup{queue: append(queue{w.place.numbered}, w.place.behind...), version: anyVersion, noted: w.place.noted, asOf: w.place.asOf}
-			w.place.unlisted = true
+	case <-p.set.Over:
+		if p.handedOver() {
+			p.early = &lineup{queue: queue{p.numbered}, version: zk.AnyVersion, noted: p.noted, asOf: p.asOf}
 			return nil
 		}
-		w.place.followed()
-		w.place.unwatch()
+		p.unwatch()
 		return nil
-	case <-w.place.ownChanged():
-		w.place.unwatch()
+	case <-p.ownChanged():
+		p.unwatch()
 		return nil
 	case <-timer.C:
 		return nil
-	case <-w.place.Over:
-		return w.place.Reason()
+	case <-p.Over:
+		return p.Reason()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// found reports the holder and the position if they have changed.
-func (w *waiting) found(ctx context.Context, first numbered, position int) error {
-	if w.reason == nil || !w.guessed && w.first == first && w.position == position {
-		return nil
-	}
-	is, err := w.holder(ctx, first)
-	if err != nil || is.first.name == "" {
-		return err // if it is gone, that is announced
-	}
-	w.report(is, first, position)
-	return nil
-}
-
-// foundBefore is found for a queue that has moved on since. Nothing is read for it, but the
-// client has to know that others want the lock: it then queues for its next turn with the
-// release of this one.
-func (w *waiting) foundBefore(first numbered, position int) {
-	if w.reason == nil || w.first.name != "" {
-		return
-	}
-	if is, recent := w.recent(); recent {
-		w.report(is, first, position)
-	}
-}
-
-// report reports a holder, and the position behind first.
-func (w *waiting) report(is glimpse, first numbered, position int) {
-	w.guessed = is.first.name != first.name
-	w.first, w.position = first, position
-	busy := w.place.busyError(w.r.Name, is.first, is.record, is.ours)
-	busy.Position = position
-	w.reason(busy)
-}
-
-// recent returns a holder of the lock that was read not long ago.
-func (w *waiting) recent() (glimpse, bool) {
-	seen := w.s.busy.of(w.r.Name)
-	return seen, seen.first.name != "" && w.s.clock.Now().Sub(seen.at) < validity.RenewAfter(w.r.TTL)
-}
-
-// holder reads the first place, unless it is known. For the first report of a waiter, a
-// recent holder will do. The result is zero if the place is gone.
-func (w *waiting) holder(ctx context.Context, first numbered) (glimpse, error) {
-	seen, recent := w.recent()
-	at, data := w.s.clock.Now(), w.place.data
-	switch {
-	case first.name == w.place.before.name && w.place.set != nil:
-	case recent && (seen.first.name == first.name || w.first.name == ""):
-		return seen, nil
-	default:
-		n, ok, err := w.place.Get(ctx, w.place.dir+"/"+first.name)
-		if err != nil || !ok {
-			return glimpse{}, err
-		}
-		data = n.Data
-	}
-	return w.s.busy.add(w.r.Name, first, data, at), nil
-}
-
 // granted makes a lease of the place. Its validity counts from the last proof that the
 // session lives, or from a new one if much of that time is over.
 //
-// The queue q shows every break before asOf. Either the validity counts from asOf or earlier, or
+// The queue q shows every break before q.asOf. Either the validity counts from then or earlier, or
 // the place is read again after the proof. So a lease that was broken before it was granted
 // is over a TTL after the break.
-func (w *waiting) granted(ctx context.Context, q lineup, asOf clock.Instant) (store.Grant, error) {
+func (w *waiting) granted(ctx context.Context, q lineup) (store.Grant, error) {
+	asOf := max(w.start, q.asOf)
 	changed := w.place.ownHasChanged() // since it was handed over
 	w.place.unwatch()
 	at := max(w.start, w.s.clock.Now().Add(-validity.RenewAfter(w.r.TTL)))
@@ -302,11 +233,9 @@ func (w *waiting) granted(ctx context.Context, q lineup, asOf clock.Instant) (st
 		w.place.leave()
 		w.place = nil
 		return store.Grant{}, store.ErrNotHeld
-	case errors.Is(err, errBroken):
-		if w.place.removeNow(ctx) == nil {
-			w.place = nil
-		}
-		return store.Grant{}, store.BrokenError("wait for", w.r.Name)
+	case errors.Is(err, errBroken) && w.place.removeNow(ctx) == nil:
+		w.place = nil
+		return store.Grant{}, err
 	case err != nil:
 		return store.Grant{}, err
 	}
@@ -314,7 +243,124 @@ func (w *waiting) granted(ctx context.Context, q lineup, asOf clock.Instant) (st
 	if err != nil {
 		return store.Grant{}, err
 	}
-	w.s.busy.forget(w.r.Name)
 	g.Since = max(0, min(proven, w.s.clock.Now()).Sub(w.start))
 	return g, nil
+}
+
+// watched is what the waiter at a place watches.
+type watched struct {
+	before hurdle
+	set    *zk.Watch // nil: nothing is watched
+	data   []byte    // of the place that is watched, as it was then
+	// own is a watch on the waiter's own place, on the same connection as set. It is nil unless
+	// only the place that is watched comes before that (see handedOver).
+	own *zk.Watch
+	// asOf is an instant before the watch was asked for. The place that is watched was there later
+	// than that, so the waiter had no lease before asOf that could have been broken.
+	asOf  clock.Instant
+	noted bool // lineup.noted of that time
+}
+
+// ownChanged returns a channel that is closed when the waiter's own place has changed.
+func (w *watched) ownChanged() <-chan struct{} {
+	if w.own == nil {
+		return nil
+	}
+	return w.own.Over
+}
+
+// handedOver reports whether the lock is certainly the waiter's, so that nothing has to be listed.
+// Only one place was before the waiter's own. The server has announced the end of that place, and
+// before that no change of the waiter's own. A server announces changes in their order, and a place
+// that is made later comes behind both. If a holder's place moves to another session, the same
+// transaction writes to the old node and deletes it: only the write is announced.
+//
+// Without that, a turn of two clients takes another round trip: the list of the queue.
+func (w *watched) handedOver() bool {
+	return w.own != nil && w.set.Deleted && !w.ownHasChanged()
+}
+
+// ownHasChanged reports whether a change of the waiter's own place was announced.
+func (w *watched) ownHasChanged() bool {
+	select {
+	case <-w.ownChanged():
+		return true
+	default:
+		return false
+	}
+}
+
+// unwatch ends the watches. It changes nothing if there are none: several goroutines read the place
+// of a lease, which watches nothing, and the end of the lease may call unwatch meanwhile.
+func (w *watched) unwatch() {
+	if w.set != nil {
+		w.set.Stop()
+		w.own.Stop()
+		*w = watched{}
+	}
+}
+
+// mayBeHandedOver reports whether the place is the second one in the queue and certainly has the
+// lock once the first one has ended. Two places of one owner are an exception: if the lease of the
+// first one is broken, the second one may be refused.
+func (p *place) mayBeHandedOver(q queue) bool {
+	return len(q) > 1 && q[1].name == p.name && p.spec == rule.Mutex && !q[0].isOf(ownerMark(p.record.Owner))
+}
+
+// watch watches what the place q[me] has to wait for. again reports that the queue has to be looked
+// at again. If the place is the next one, its queue is listed with that: the holder may have left
+// since, and then the list saves a round trip.
+func (p *place) watch(ctx context.Context, q lineup, me int) (again bool, err error) {
+	h, next := q.hurdleOf(me), p.mayBeHandedOver(q.queue)
+	if p.set != nil && p.before == h && (p.own != nil || !next) {
+		return false, nil
+	}
+	p.unwatch()
+	w := watched{before: h, set: zk.WatchNode(p.dir + "/" + h.name), asOf: p.Proven(), noted: q.noted}
+	if h == anyPlace {
+		w.set = zk.WatchList(p.dir)
+	}
+	requests := []zk.Request{w.set.Request()}
+	if next {
+		w.own = zk.WatchNode(p.path())
+		requests = append(requests, w.own.Request(), zk.List(p.dir))
+	}
+	answers, err := p.Once(ctx, requests...)
+	if err == nil {
+		w.data, again, err = w.answered(p, answers[0], q.queue)
+	}
+	if err == nil && next && !again {
+		_, ok, failed := answers[1].Node()
+		again = !ok // if the own place is gone, the queue shows that
+		if !zk.Broken(failed) {
+			err = failed
+		}
+	}
+	if p.watched = w; err != nil || again {
+		p.unwatch()
+	}
+	if next && err == nil && again {
+		if p.early = earlyOf(answers[2:], false); p.early != nil {
+			p.early.asOf = w.asOf
+		}
+	}
+	return again, err
+}
+
+// answered takes the answer to the request of a watch. again reports that what is watched is not as
+// q shows it.
+func (w *watched) answered(p *place, a zk.Answer, q queue) (data []byte, again bool, err error) {
+	switch {
+	case zk.Broken(a.Err):
+		return nil, true, nil
+	case w.before == anyPlace:
+		names, err := a.Names()
+		return nil, !slices.EqualFunc(queueOf(names), q, func(a, b numbered) bool { return a.name == b.name }), err
+	}
+	n, ok, err := a.Node()
+	if ok && hasSeats(p.spec) { // it may have got its slot just before
+		rec, _ := decodeRecord(n.Data)
+		return n.Data, rec.Agreed && q.find(w.before.name) >= q.holders(), err
+	}
+	return n.Data, !ok, err
 }

@@ -60,7 +60,8 @@ func TestNoWatchOfWhatIsGone(t *testing.T) {
 	mustAcquire(t, s, l)
 	p := s.places.leases.get(leaseKey{l.Name, l.Owner}).place.Load()
 	gone := placeName(newMark("somebody"), rule.Mutex, 1) + "0000000000"
-	if is, err := p.watch(t.Context(), lineup{}, hurdle{gone}); err != nil || !is {
+	q := lineup{queue: queue{{name: gone, spec: rule.Mutex, weight: 1}, p.numbered}}
+	if is, err := p.watch(t.Context(), q, 1); err != nil || !is {
 		t.Fatalf("watch: %v, %v", is, err)
 	}
 	if all, err := askWord(t.Context(), shared.Addr, "wchp"); err != nil || strings.Contains(all, "whitelist") || strings.Contains(all, gone) {

@@ -1,12 +1,10 @@
-package session
+package zk
 
 import (
 	"encoding/binary"
 	"errors"
 	"slices"
 	"testing"
-
-	"github.com/go-zookeeper/zk"
 )
 
 func named(s string) []byte { return appendBytes(nil, s) }
@@ -22,8 +20,8 @@ func TestAnswers(t *testing.T) {
 	}
 	for length, want := range []bool{false, true} {
 		list[len(list)-statSize+dataLengthAt+3] = byte(length)
-		if l, err := (Answer{body: list}).Listed(); err != nil || l.Data != want || l.Version != 3 {
-			t.Errorf("a node with %d bytes of data: %+v, %v, want version 3 and data: %v", length, l, err, want)
+		if l, err := (Answer{body: list}).Listed(); err != nil || l.Data != want {
+			t.Errorf("a node with %d bytes of data: %+v, %v, want data: %v", length, l, err, want)
 		}
 	}
 	if n, ok, err := (Answer{body: append(named("data"), stat...)}).Node(); err != nil || !ok || string(n.Data) != "data" || n.Czxid != 7 || n.Version != 3 ||
@@ -38,15 +36,12 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("the first %d bytes are read as names, want an error", n)
 		}
 	}
-	none := Answer{Err: zk.ErrNoNode}
+	none := Answer{Err: ErrNoNode}
 	if names, err := none.Names(); err != nil || names != nil {
 		t.Errorf("names below no node: %q, %v, want none", names, err)
 	}
 	if _, ok, err := none.Node(); err != nil || ok {
 		t.Errorf("no node: %v, %v, want false", ok, err)
-	}
-	if there, err := none.Deleted(); err != nil || there {
-		t.Errorf("deleted no node: %v, %v, want false", there, err)
 	}
 }
 
@@ -87,7 +82,7 @@ func TestAnswerToATransaction(t *testing.T) {
 		return binary.BigEndian.AppendUint32(b, uint32(code))
 	}
 	parts, err = (Answer{body: slices.Concat(failed(0), failed(-101), failed(-2), end)}).Each(3)
-	if err != nil || len(parts) != 3 || parts[0].Err != nil || !errors.Is(parts[1].Err, zk.ErrNoNode) || parts[2].Err != nil {
-		t.Errorf("parts: %+v, %v, want 3 of which the second has %v", parts, err, zk.ErrNoNode)
+	if !errors.Is(err, ErrNoNode) || len(parts) != 3 || parts[0].Err != nil || !errors.Is(parts[1].Err, ErrNoNode) || parts[2].Err != nil {
+		t.Errorf("parts: %+v, %v, want 3 of which the second has %v", parts, err, ErrNoNode)
 	}
 }

@@ -1,4 +1,4 @@
-package session
+package zk
 
 import (
 	"context"
@@ -57,42 +57,41 @@ func (s *Pool) Get(ctx context.Context, ttl time.Duration) (ss *Session, leave f
 			s.mu.Unlock()
 			return nil, nil, errClosed
 		}
-		ss = s.start(class)
+		ss = s.newSession(class)
+		s.workers.Go(ss.run)
 		s.sessions[class] = ss
 	}
 	leave = ss.Enter()
 	s.mu.Unlock()
-	select {
-	case <-ss.ready:
-		return ss, leave, nil
-	case <-ss.Over:
+	if _, err := ss.reach(ctx); err != nil && !ss.established() {
 		leave()
-		return nil, nil, ss.Reason()
-	case <-ctx.Done():
-		leave()
-		if why := ss.Reason(); why != nil {
-			return nil, nil, fmt.Errorf("%w: %w", why, ctx.Err())
+		if why := ss.Reason(); why != nil && !ss.Ended() {
+			err = fmt.Errorf("%w: %w", why, err)
 		}
-		return nil, nil, ctx.Err()
+		return nil, nil, err
 	}
+	return ss, leave, nil
 }
 
 // Any returns an established session of whatever class, or otherwise what Get does.
 func (s *Pool) Any(ctx context.Context, ttl time.Duration) (*Session, func(), error) {
 	s.mu.Lock()
 	for _, ss := range s.sessions {
-		select {
-		case <-ss.ready:
-			if !ss.Ended() {
-				leave := ss.Enter()
-				s.mu.Unlock()
-				return ss, leave, nil
-			}
-		default:
+		if ss.established() {
+			leave := ss.Enter()
+			s.mu.Unlock()
+			return ss, leave, nil
 		}
 	}
 	s.mu.Unlock()
 	return s.Get(ctx, ttl)
+}
+
+// established reports whether the session was established and is not over.
+func (ss *Session) established() bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.id != 0 && !ss.Ended()
 }
 
 // retire ends the session if nobody has used it for a while, and reports whether it did.
@@ -107,8 +106,7 @@ func (s *Pool) retire(ss *Session) bool {
 	if s.sessions[ss.class] == ss {
 		delete(s.sessions, ss.class)
 	}
-	ss.link.ending.Store(true)
-	ss.link.finish(ErrOver)
+	ss.endLocked(ErrOver)
 	return true
 }
 
@@ -118,7 +116,9 @@ func (s *Pool) Close() {
 	s.mu.Lock()
 	s.closed = true
 	for _, ss := range s.sessions {
-		ss.close()
+		ss.mu.Lock()
+		ss.endLocked(errClosed)
+		ss.mu.Unlock()
 	}
 	s.mu.Unlock()
 	s.workers.Wait()

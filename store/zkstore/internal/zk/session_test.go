@@ -1,4 +1,4 @@
-package session
+package zk
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 // them get more time in each round. One that is alone is waited for.
 func TestCourtesyToSilentServers(t *testing.T) {
 	const tick, patience = 2 * time.Second, 12 * time.Second
-	for dials, want := range map[int]time.Duration{0: tick, 1: tick, 3: tick, 4: 2 * tick, 7: 4 * tick, 10: patience, 1000: patience} {
+	for dials, want := range map[int]time.Duration{0: tick, 2: tick, 3: 2 * tick, 6: 4 * tick, 9: patience, 1000: patience} {
 		if got := courtesy(tick, patience, 3, dials); got != want {
 			t.Errorf("after %d attempts with 3 servers: %v, want %v", dials, got, want)
 		}

@@ -1,17 +1,16 @@
-package session
+package zk
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 )
 
 // Answer is the answer to a Request.
 type Answer struct {
-	// Err is the error that the server gave, as the library names it.
+	// Err is the error that the server gave, or ErrLost.
 	Err  error
 	body []byte
 	// zxid is that of the last transaction that the server had applied. For a write it is
@@ -36,11 +35,8 @@ var errStrange = errors.New("the server sent an answer that ZooKeeper's protocol
 // statSize is the length of what an answer says of a node, without its data.
 const statSize = 68
 
-// versionAt and dataLengthAt are the offsets of the version and the length of the data in a Stat.
-const (
-	versionAt    = 32
-	dataLengthAt = 52
-)
+// dataLengthAt is the offset of the length of the data in a Stat.
+const dataLengthAt = 52
 
 // Names returns the answer to a List: no names if there is no such node.
 func (a Answer) Names() ([]string, error) {
@@ -50,15 +46,14 @@ func (a Answer) Names() ([]string, error) {
 
 // Listing is what a List shows of a node.
 type Listing struct {
-	Names   []string // of its children
-	Data    bool     // it has data
-	Version int32    // of its data
+	Names []string // of its children
+	Data  bool     // it has data
 }
 
 // Listed returns the answer to a List.
 func (a Answer) Listed() (l Listing, err error) {
 	if a.Err != nil {
-		if errors.Is(a.Err, zk.ErrNoNode) {
+		if errors.Is(a.Err, ErrNoNode) {
 			return l, nil
 		}
 		return l, a.Err
@@ -75,9 +70,7 @@ func (a Answer) Listed() (l Listing, err error) {
 		end := len(text) - len(f.rest)
 		l.Names[i] = text[end-len(name) : end]
 	}
-	f.take(versionAt)
-	l.Version = f.int()
-	f.take(dataLengthAt - versionAt - 4)
+	f.take(dataLengthAt)
 	l.Data = f.int() > 0
 	return l, f.err()
 }
@@ -85,7 +78,7 @@ func (a Answer) Listed() (l Listing, err error) {
 // Node returns the answer to a Read; ok is false if there is no such node.
 func (a Answer) Node() (n Node, ok bool, err error) {
 	if a.Err != nil {
-		if errors.Is(a.Err, zk.ErrNoNode) {
+		if errors.Is(a.Err, ErrNoNode) {
 			return n, false, nil
 		}
 		return n, false, a.Err
@@ -112,21 +105,24 @@ func (a Answer) Created() (path string, czxid int64, err error) {
 	return path, czxid, f.err()
 }
 
-// Deleted reports whether a Delete has deleted a node: false if there was none.
-func (a Answer) Deleted() (bool, error) {
-	if errors.Is(a.Err, zk.ErrNoNode) {
-		return false, nil
-	}
-	return a.Err == nil, a.Err
-}
-
-// Each returns the answers to the n parts of a Multi. If one of them has failed, nothing was
-// done, and the others have no error.
-func (a Answer) Each(n int) ([]Answer, error) {
+// ACL returns the answer to a GetACL.
+func (a Answer) ACL() (acl []ACL, err error) {
 	if a.Err != nil {
 		return nil, a.Err
 	}
-	var all []Answer
+	f := fields{rest: a.body}
+	for n := f.int(); n > 0 && !f.short; n-- {
+		acl = append(acl, ACL{f.int(), string(f.bytes()), string(f.bytes())})
+	}
+	return acl, f.err()
+}
+
+// Each returns the answers to the n parts of a Multi. If one of them has failed, nothing was
+// done: the error is that of this part, and the others have none.
+func (a Answer) Each(n int) (all []Answer, err error) {
+	if a.Err != nil {
+		return nil, a.Err
+	}
 	for f := (fields{rest: a.body}); ; {
 		op, done := f.int(), f.take(1)
 		f.int()
@@ -136,21 +132,23 @@ func (a Answer) Each(n int) ([]Answer, error) {
 		case done[0] != 0 && len(all) != n:
 			return nil, errStrange
 		case done[0] != 0:
-			return all, nil
+			return all, err
 		}
 		start := f.rest
 		switch op {
 		case -1:
-			err := errorOf(f.int())
-			if errors.Is(err, errOfAnother) {
-				err = nil
+			failed := errorOf(f.int())
+			if errors.Is(failed, errOfAnother) {
+				failed = nil
 			}
-			all = append(all, Answer{Err: err})
+			all, err = append(all, Answer{Err: failed}), cmp.Or(err, failed)
 			continue
 		case opCreate:
 			f.bytes()
 		case opCreate2: // not of ZooKeeper 3.8, which answers it as opCreate
 			f.bytes()
+			f.take(statSize)
+		case opSetData:
 			f.take(statSize)
 		case opDelete, opCheck:
 		default:
@@ -197,24 +195,37 @@ func (f *fields) bytes() []byte {
 	return f.take(int(n))
 }
 
-// errOfAnother is that of a part of a transaction of which another part has failed.
-var errOfAnother = errors.New("another part of the transaction has failed")
+// Errors of requests.
+var (
+	// ErrLost means that the connection broke, or the server refused to go on with it, before the
+	// answer: the request may or may not have been executed.
+	ErrLost       = errors.New("the connection to the server was lost before its answer")
+	ErrNoNode     = errors.New("there is no such node")
+	ErrNoAuth     = errors.New("this identity has no right to do that")
+	ErrBadVersion = errors.New("the node has another version")
+	ErrNodeExists = errors.New("the node is there already")
+	ErrNotEmpty   = errors.New("the node has children")
+	ErrInvalidACL = errors.New("the ACL is invalid")
+	ErrAuthFailed = errors.New("the identity is not accepted")
+
+	// errOfAnother is that of a part of a transaction of which another part has failed.
+	errOfAnother = errors.New("another part of the transaction has failed")
+)
 
 // errorsOf has the errors that locks can meet, by their codes.
 var errorsOf = map[int32]error{
 	0:    nil,
 	-2:   errOfAnother,
-	-4:   zk.ErrConnectionClosed,
-	-101: zk.ErrNoNode,
-	-102: zk.ErrNoAuth,
-	-103: zk.ErrBadVersion,
-	-108: zk.ErrNoChildrenForEphemerals,
-	-110: zk.ErrNodeExists,
-	-111: zk.ErrNotEmpty,
-	-112: zk.ErrSessionExpired,
-	-114: zk.ErrInvalidACL,
-	-115: zk.ErrAuthFailed,
-	-118: zk.ErrSessionMoved,
+	-4:   ErrLost,
+	-101: ErrNoNode,
+	-102: ErrNoAuth,
+	-103: ErrBadVersion,
+	-110: ErrNodeExists,
+	-111: ErrNotEmpty,
+	-112: ErrOver,
+	-114: ErrInvalidACL,
+	-115: ErrAuthFailed,
+	-118: ErrLost, // the session has moved to another connection
 }
 
 func errorOf(code int32) error {

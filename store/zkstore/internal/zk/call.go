@@ -1,0 +1,149 @@
+package zk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// Connected waits until there is a connection.
+func (ss *Session) Connected(ctx context.Context) error {
+	_, err := ss.reach(ctx)
+	return err
+}
+
+// Once sends requests together, once there is a connection, and waits for their answers. If the
+// connection breaks before, the errors of those that are lost are Broken.
+func (ss *Session) Once(ctx context.Context, requests ...Request) ([]Answer, error) {
+	c, err := ss.reach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := c.ask(requests...)
+	select {
+	case <-b.done:
+		return b.answers, nil
+	case <-ss.Over:
+		return nil, ss.Reason()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Ask sends requests that can be repeated, together, and waits for all answers. It repeats
+// them until the connection does not break.
+func (ss *Session) Ask(ctx context.Context, requests ...Request) ([]Answer, error) {
+	for {
+		answers, err := ss.Once(ctx, requests...)
+		if err != nil || !slices.ContainsFunc(answers, func(a Answer) bool { return Broken(a.Err) }) {
+			return answers, err
+		}
+	}
+}
+
+// Commit makes one transaction of these parts, and repeats it until the connection does not break:
+// then the error is that of a part, perhaps because the transaction was made already.
+func (ss *Session) Commit(ctx context.Context, parts ...Request) ([]Answer, error) {
+	a, err := ss.Ask(ctx, Multi(parts...))
+	if err != nil {
+		return nil, err
+	}
+	return a[0].Each(len(parts))
+}
+
+// Do asks for something that can be repeated, and returns only whether it was done.
+func (ss *Session) Do(ctx context.Context, r Request) error {
+	a, err := ss.Ask(ctx, r)
+	if err != nil {
+		return err
+	}
+	return a[0].Err
+}
+
+// List returns the children of a node, none if there is no such node.
+func (ss *Session) List(ctx context.Context, path string) ([]string, error) {
+	a, err := ss.Ask(ctx, List(path))
+	if err != nil {
+		return nil, err
+	}
+	return a[0].Names()
+}
+
+// Get returns a node; ok is false if there is none.
+func (ss *Session) Get(ctx context.Context, path string) (n Node, ok bool, err error) {
+	a, err := ss.Ask(ctx, Read(path))
+	if err != nil {
+		return n, false, err
+	}
+	return a[0].Node()
+}
+
+// Sync waits until the server knows what the leader knows now.
+func (ss *Session) Sync(ctx context.Context) error { return ss.Do(ctx, Sync(ss.pool.o.Base)) }
+
+// Delete deletes a node. there is false if there was none, and true if there was one or
+// may have been one.
+func (ss *Session) Delete(ctx context.Context, path string) (there bool, err error) {
+	for unsure := false; ; unsure = true {
+		a, err := ss.Once(ctx, Delete(path, AnyVersion))
+		switch {
+		case err != nil:
+			return true, err
+		case errors.Is(a[0].Err, ErrNoNode):
+			return unsure, nil
+		case !Broken(a[0].Err):
+			return true, a[0].Err
+		}
+	}
+}
+
+// Proven returns an instant from which on the session certainly lives for its class. The
+// servers have answered a write that was sent at or after that instant. Proven does not block.
+func (ss *Session) Proven() clock.Instant {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.contact.proven
+}
+
+// Prove waits until the session certainly lives for its class from at on, or from later.
+func (ss *Session) Prove(ctx context.Context, at clock.Instant) (clock.Instant, error) {
+	for {
+		ss.mu.Lock()
+		proven, written := ss.contact.proven, ss.contact.written
+		var changed <-chan struct{}
+		if proven < at {
+			changed = ss.changedLocked()
+		}
+		ss.mu.Unlock()
+		switch {
+		case proven >= at:
+			return proven, nil
+		case written < at:
+			// A write that changes nothing. Unlike a read or a sync, a majority accepts it.
+			if _, err := ss.Commit(ctx, Check(ss.pool.o.Base, AnyVersion)); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		select { // the next touch
+		case <-changed:
+		case <-ss.Over:
+			return 0, ss.Reason()
+		case <-ctx.Done():
+			return 0, fmt.Errorf("answers came back too late to be certain of the session: %w", ctx.Err())
+		}
+	}
+}
+
+// Broken reports whether a request failed with its connection, or its answer makes no sense, so
+// that the outcome is unknown while the session goes on.
+func Broken(err error) bool {
+	var n net.Error
+	return errors.Is(err, errStrange) || errors.Is(err, ErrLost) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.As(err, &n) && !errors.Is(err, context.DeadlineExceeded)
+}

@@ -1,0 +1,330 @@
+package zk
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// conn is one connection to a server, on which the session is established. A goroutine
+// reads the answers.
+type conn struct {
+	net.Conn
+	in      *bufio.Reader
+	session *Session
+	gone    chan struct{} // closed when nothing more will be answered
+
+	mu      sync.Mutex
+	out     []byte              // what is to be written
+	writing bool                // somebody is about to write it
+	xid     int32               // of the last request
+	sent    []pending           // not yet answered, in order
+	watches map[string][]*Watch // by the paths of their nodes
+	broken  bool
+	why     error // why this side has given the connection up, or nil
+}
+
+// pending is a request that is not yet answered: the one of that index in its batch.
+type pending struct {
+	xid, op int32
+	sent    clock.Instant
+	batch   *batch
+	index   int
+}
+
+// batch is some requests that have left together. The server answers them in their order.
+type batch struct {
+	answers []Answer
+	done    chan struct{} // closed when each of them is answered, or never will be
+}
+
+// answer takes the answer to the request with that index.
+func (b *batch) answer(i int, a Answer) {
+	if b.answers[i] = a; i+1 == len(b.answers) {
+		close(b.done)
+	}
+}
+
+// hello begins a connection. It names the session to go on with, if there is one.
+type hello struct {
+	zxid     int64 // the last one that the session has seen
+	timeout  time.Duration
+	id       int64
+	password []byte
+}
+
+// welcome is the answer. Its id is 0 if there is no such session any more.
+type welcome struct {
+	timeout  time.Duration
+	id       int64
+	password []byte
+}
+
+const passwordSize = 16
+
+// errNoServer means that the other end has closed the connection instead of answering.
+var errNoServer = errors.New("it is not a ZooKeeper server, or it serves nobody: perhaps its ensemble has no majority")
+
+// greet does the handshake on a new connection.
+func greet(c io.Writer, in *bufio.Reader, h hello) (w welcome, err error) {
+	b := appendLong(appendInt(nil, 0), h.zxid) // the version of the protocol
+	b = appendLong(appendInt(b, int32(h.timeout.Milliseconds())), h.id)
+	if err := writePacket(c, appendBytes(b, append(h.password, make([]byte, passwordSize-len(h.password))...))); err != nil {
+		return w, err
+	}
+	answer, err := readPacket(in, 1<<10)
+	if errors.Is(err, io.EOF) {
+		err = errNoServer
+	}
+	if err != nil {
+		return w, err
+	}
+	f := fields{rest: answer}
+	f.int() // the version
+	w.timeout, w.id, w.password = time.Duration(f.int())*time.Millisecond, f.long(), slices.Clone(f.bytes())
+	if f.short || w.id != 0 && w.timeout <= 0 {
+		err = ErrStranger
+	}
+	return w, err
+}
+
+// Numbers of answers that are to no numbered request.
+const (
+	announcement = -1
+	authXid      = -4
+)
+
+// introduce gives the server an identity.
+func introduce(c io.Writer, in *bufio.Reader, i Identity) error {
+	b := appendInt(appendInt(appendInt(nil, authXid), opAuth), 0)
+	if err := writePacket(c, appendBytes(appendBytes(b, i.Scheme), i.ID)); err != nil {
+		return err
+	}
+	answer, err := readPacket(in, 1<<10)
+	if err != nil {
+		return err
+	}
+	f := fields{rest: answer}
+	f.take(4 + 8) // its number and the zxid
+	if code := f.int(); code != 0 || f.short {
+		return fmt.Errorf("authenticate with scheme %s: %w", i.Scheme, cmp.Or(errorOf(code), errStrange))
+	}
+	return nil
+}
+
+func writePacket(c io.Writer, b []byte) error {
+	_, err := c.Write(append(appendInt(nil, int32(len(b))), b...))
+	return err
+}
+
+// readPacket reads a message, without its length.
+func readPacket(in *bufio.Reader, most uint32) ([]byte, error) {
+	head, err := in.Peek(4)
+	if err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(head)
+	if n > most {
+		return nil, ErrStranger
+	}
+	_, _ = in.Discard(4)
+	b := make([]byte, n)
+	_, err = io.ReadFull(in, b)
+	return b, err
+}
+
+// mostAnswer is the longest answer that is read.
+const mostAnswer = 64 << 20
+
+// start begins to read.
+func (c *conn) start() {
+	c.gone, c.watches = make(chan struct{}), make(map[string][]*Watch)
+	go func() {
+		var err error
+		for err == nil {
+			var answer []byte
+			if answer, err = readPacket(c.in, mostAnswer); err == nil {
+				err = c.take(answer)
+			}
+		}
+		c.end(err)
+	}()
+}
+
+// flush writes what is to be sent. Goroutines that are about to send something go first: their
+// requests then leave with the same write.
+func (c *conn) flush() {
+	runtime.Gosched()
+	c.mu.Lock()
+	out := c.out
+	c.out = nil
+	c.mu.Unlock()
+	_, err := c.Write(out)
+	if err != nil {
+		c.Close() // the reader notices
+	}
+	c.mu.Lock()
+	c.writing = err == nil && len(c.out) > 0
+	more := c.writing
+	c.mu.Unlock()
+	if more {
+		go c.flush()
+	}
+}
+
+// What certainly fits into the buffer of a socket.
+const (
+	fewRequests = 16
+	fewBytes    = 4 << 10
+)
+
+// ask sends requests, one right after the other. If the connection has broken, the answers are
+// lost.
+func (c *conn) ask(requests ...Request) *batch {
+	b := &batch{make([]Answer, len(requests)), make(chan struct{})}
+	if len(requests) == 0 {
+		close(b.done)
+		return b
+	}
+	now := c.session.pool.o.Clock.Now()
+	c.mu.Lock()
+	for i, r := range requests {
+		if c.broken {
+			b.answer(i, Answer{Err: ErrLost})
+			if r.watch != nil {
+				close(r.watch.Over)
+			}
+			continue
+		}
+		if r.watch != nil { // before the request leaves, so that no announcement is missed
+			r.watch.conn = c
+			c.watches[r.Path] = append(c.watches[r.Path], r.watch)
+		}
+		c.xid = max(1, c.xid+1) // also when the numbers begin again
+		c.sent = append(c.sent, pending{c.xid, r.op, now, b, i})
+		c.out = appendInt(appendInt(appendInt(c.out, int32(8+len(r.body))), c.xid), r.op)
+		c.out = append(c.out, r.body...)
+	}
+	idle, few := !c.writing && !c.broken, len(c.sent) <= fewRequests && len(c.out) <= fewBytes
+	c.writing = c.writing || idle
+	c.mu.Unlock()
+	switch {
+	case idle && few: // this saves a switch to another goroutine
+		c.flush()
+	case idle: // a server that takes nothing must not hold anybody up
+		go c.flush()
+	}
+	return b
+}
+
+// take takes an answer. An error means that the connection cannot go on.
+func (c *conn) take(answer []byte) error {
+	now := c.session.pool.o.Clock.Now()
+	f := fields{rest: answer}
+	xid, zxid, code := f.int(), f.long(), f.int()
+	if f.short {
+		return errStrange
+	}
+	if xid == announcement {
+		return c.announced(f)
+	}
+	c.mu.Lock()
+	if len(c.sent) == 0 || c.sent[0].xid != xid {
+		c.mu.Unlock()
+		return errStrange
+	}
+	p := c.sent[0]
+	c.sent = c.sent[1:]
+	c.mu.Unlock()
+	c.session.answered(p.op, exchange{p.sent, now}, zxid, code == 0)
+	a := Answer{Err: errorOf(code), body: f.rest, zxid: zxid}
+	if Broken(a.Err) { // there has to be another connection
+		c.session.lost(c, a.Err)
+	}
+	p.batch.answer(p.index, a)
+	if Broken(a.Err) {
+		return a.Err
+	}
+	return nil
+}
+
+// eventDeleted is the kind of a change that is the end of a node.
+const eventDeleted = 2
+
+// announced takes the announcement of a change.
+func (c *conn) announced(f fields) error {
+	what := f.int()
+	f.int() // the state of the connection
+	path := string(f.bytes())
+	c.mu.Lock()
+	told := c.watches[path]
+	delete(c.watches, path)
+	c.mu.Unlock()
+	for _, w := range told {
+		w.Deleted = what == eventDeleted
+		close(w.Over)
+	}
+	return f.err()
+}
+
+// unwatch forgets a watch.
+func (c *conn) unwatch(w *Watch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left := slices.DeleteFunc(c.watches[w.ask.Path], func(other *Watch) bool { return other == w })
+	if len(left) > 0 {
+		c.watches[w.ask.Path] = left
+	} else {
+		delete(c.watches, w.ask.Path)
+	}
+}
+
+// giveUp ends the connection for that reason.
+func (c *conn) giveUp(why error) {
+	c.mu.Lock()
+	c.why = why
+	c.mu.Unlock()
+	c.Close() // the reader notices
+}
+
+// end is called once nothing more is read: no request that was not answered will be.
+func (c *conn) end(err error) {
+	c.Close()
+	c.mu.Lock()
+	c.broken, err = true, cmp.Or(c.why, err)
+	lost, watches := c.sent, c.watches
+	c.sent, c.watches = nil, nil
+	c.mu.Unlock()
+	c.session.lost(c, err) // so that those that ask again wait for the next one
+	for _, p := range lost {
+		p.batch.answer(p.index, Answer{Err: ErrLost})
+	}
+	for _, of := range watches {
+		for _, w := range of {
+			close(w.Over)
+		}
+	}
+	close(c.gone)
+}
+
+// leave ends the connection, and the session with it if the servers are to end that at once.
+func (c *conn) leave(session bool) {
+	if session {
+		c.ask(Request{op: opClose})
+		select {
+		case <-c.gone:
+		case <-time.After(time.Second):
+		}
+	}
+	c.Close()
+}

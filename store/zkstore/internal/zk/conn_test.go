@@ -1,0 +1,306 @@
+package zk
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// patience bounds the wait for something that has to come.
+const patience = time.Minute
+
+// server is the other end of a connection.
+type server struct {
+	t *testing.T
+	net.Conn
+	in *bufio.Reader
+}
+
+func newServer(t *testing.T, c net.Conn) server {
+	c.SetDeadline(time.Now().Add(patience))
+	return server{t, c, bufio.NewReader(c)}
+}
+
+// gets reads one message, without its length.
+func (s server) gets() []byte {
+	s.t.Helper()
+	b, err := readPacket(s.in, 1<<20)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return b
+}
+
+// says sends messages, with one write.
+func (s server) says(messages ...[]byte) {
+	s.t.Helper()
+	var out []byte
+	for _, m := range messages {
+		out = append(appendInt(out, int32(len(m))), m...)
+	}
+	if _, err := s.Write(out); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// numbered is the beginning of an answer.
+func numbered(xid int32, zxid int64, code int32) []byte {
+	return appendInt(appendLong(appendInt(nil, xid), zxid), code)
+}
+
+// change is the announcement of a change of the node with that path.
+func change(what int32, path string) []byte {
+	return appendBytes(appendInt(appendInt(numbered(announcement, -1, 0), what), 3), path)
+}
+
+// startless returns a session that nobody runs yet, with a timeout of four minutes.
+func startless(t *testing.T, o Options) *Session {
+	o.Clock, o.Limits.Tick = clock.System(), time.Minute
+	ss := NewPool(o).newSession(time.Minute)
+	t.Cleanup(func() { ss.finish(errClosed) })
+	return ss
+}
+
+// over returns a connection of a session, and its other end.
+func over(t *testing.T) (*Session, *conn, server) {
+	ss := startless(t, Options{Base: "/"})
+	ours, theirs := net.Pipe()
+	c := &conn{Conn: ours, session: ss, in: bufio.NewReader(ours)}
+	c.start()
+	ss.connected(c, welcome{id: 77}, exchange{})
+	t.Cleanup(func() { ours.Close(); theirs.Close(); <-c.gone })
+	return ss, c, newServer(t, theirs)
+}
+
+// sends has the session send requests, and returns what they are answered with.
+func sends(t *testing.T, ss *Session, requests ...Request) <-chan []Answer {
+	answers := make(chan []Answer, 1)
+	go func() {
+		a, err := ss.Once(t.Context(), requests...)
+		if err != nil {
+			t.Error(err)
+		}
+		answers <- a
+	}()
+	return answers
+}
+
+// Requests leave together and are answered in order. What is not answered when the connection
+// breaks is lost.
+func TestRequestsInARow(t *testing.T) {
+	ss, _, server := over(t)
+	requests := []Request{Delete("/a", AnyVersion), List("/b"), List("/c")}
+	answers := sends(t, ss, requests...)
+	for i, r := range requests {
+		got := server.gets()
+		if xid, op := int32(binary.BigEndian.Uint32(got)), int32(binary.BigEndian.Uint32(got[4:])); xid != int32(i+1) || op != r.op || string(got[8:]) != string(r.body) {
+			t.Errorf("request %d is %q, want number %d, operation %d and %q", i, got, i+1, r.op, r.body)
+		}
+	}
+	server.says(numbered(1, 5, 0), numbered(2, 6, -101))
+	for deadline := time.Now().Add(patience); zxidOf(ss) != 6; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the answers are not read")
+		}
+	}
+	server.Close()
+	a := <-answers
+	if a[0].Err != nil || a[0].zxid != 5 || !errors.Is(a[1].Err, ErrNoNode) || !errors.Is(a[2].Err, ErrLost) {
+		t.Errorf("answers: %+v, want one by 5, none for a missing node, and the third lost", a)
+	}
+}
+
+func zxidOf(ss *Session) int64 {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.zxid
+}
+
+// An answer to another request than the next one breaks the connection.
+func TestAnswerToNothing(t *testing.T) {
+	ss, c, server := over(t)
+	answers := sends(t, ss, List("/a"))
+	server.gets()
+	server.says(numbered(2, 5, 0))
+	if a := <-answers; !Broken(a[0].Err) {
+		t.Errorf("answer: %+v, want a lost one", a)
+	}
+	<-c.gone
+	if err := ss.Reason(); !errors.Is(err, errStrange) {
+		t.Errorf("no connection, because: %v, want %v", err, errStrange)
+	}
+}
+
+// If the session has moved to another connection, there is a new one before anybody asks again.
+func TestSessionHasMoved(t *testing.T) {
+	ss, c, server := over(t)
+	answers := sends(t, ss, Delete("/a", AnyVersion))
+	server.gets()
+	server.says(numbered(1, 5, -118))
+	if a := <-answers; !Broken(a[0].Err) || ss.conn != nil {
+		t.Errorf("answer: %+v on connection %p, want a lost one, and none", a, ss.conn)
+	}
+	<-c.gone
+}
+
+func hasEnded(w *Watch) bool {
+	select {
+	case <-w.Over:
+		return true
+	default:
+		return false
+	}
+}
+
+// All watches of a node end with its first change, and only those.
+func TestWatchesEndWithAChange(t *testing.T) {
+	ss, c, server := over(t)
+	one, two, other, stopped := WatchNode("/a"), WatchList("/a"), WatchNode("/b"), WatchNode("/c")
+	answers := sends(t, ss, one.Request(), two.Request(), other.Request(), stopped.Request())
+	for range 4 {
+		server.gets()
+	}
+	stopped.Stop()
+	server.says(numbered(1, 5, 0), numbered(2, 5, 0), numbered(3, 5, 0), change(eventDeleted, "/a"), change(eventDeleted, "/c"), numbered(4, 5, 0))
+	<-answers
+	if !hasEnded(one) || !hasEnded(two) || hasEnded(other) || hasEnded(stopped) {
+		t.Errorf("watches of /a: %t, %t, of /b: %t, stopped: %t, want those of /a to have ended", hasEnded(one), hasEnded(two), hasEnded(other), hasEnded(stopped))
+	}
+	if !one.Deleted || !two.Deleted || other.Deleted {
+		t.Errorf("/a is deleted: %t, %t, /b: %t, want /a only", one.Deleted, two.Deleted, other.Deleted)
+	}
+	server.says(change(3, "/b"))
+	<-other.Over
+	if other.Deleted || len(c.watches) != 0 {
+		t.Errorf("a change of data: deleted %t, and %d nodes are watched, want neither", other.Deleted, len(c.watches))
+	}
+}
+
+// Watches end with the connection, and so do those that are set afterwards. Stopping them
+// changes nothing.
+func TestWatchesEndWithTheConnection(t *testing.T) {
+	ss, c, server := over(t)
+	early, late := WatchNode("/a"), WatchNode("/a")
+	answers := sends(t, ss, early.Request())
+	server.gets()
+	server.Close()
+	<-answers
+	<-c.gone
+	if b := c.ask(late.Request()); !errors.Is(b.answers[0].Err, ErrLost) || !hasEnded(early) || !hasEnded(late) {
+		t.Errorf("set before: %t, set after: %t (%v), want both to have ended", hasEnded(early), hasEnded(late), b.answers[0].Err)
+	}
+	early.Stop()
+	late.Stop()
+}
+
+// The request of a watch asks for it.
+func TestRequestsOfWatches(t *testing.T) {
+	for op, of := range map[int32]*Watch{opGetData: WatchNode("/a"), opGetChildren2: WatchList("/a"), opExists: WatchExists("/a")} {
+		if r := of.Request(); r.op != op || !slices.Equal(r.body, []byte{0, 0, 0, 2, '/', 'a', 1}) {
+			t.Errorf("the request %d is %q, want %d with a watch", r.op, r.body, op)
+		}
+	}
+}
+
+// serves returns the address of a server that handles connections one after the other.
+func serves(t *testing.T, handle ...func(s server)) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, h := range handle {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			h(newServer(t, c))
+			c.Close()
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-done })
+	return l.Addr().String()
+}
+
+// greets answers a handshake, which it returns.
+func (s server) greets(id int64, timeout time.Duration) []byte {
+	h := s.gets()
+	s.says(appendBytes(appendLong(appendInt(appendInt(nil, 0), int32(timeout.Milliseconds())), id), "a word of sixteen"[:passwordSize]))
+	return h
+}
+
+// The servers can end a session in their answer to a handshake, and a session that has ended keeps
+// its reason.
+func TestServersEndTheSession(t *testing.T) {
+	for name, c := range map[string]struct {
+		id      int64
+		granted time.Duration
+		over    bool // the error matches ErrOver
+	}{
+		"session unknown":   {0, 0, true},
+		"timeout cut short": {7, time.Second, false},
+	} {
+		ss := startless(t, Options{Servers: []string{serves(t, func(s server) { s.greets(c.id, c.granted) })}})
+		ss.run()
+		if err := ss.Reason(); err == nil || errors.Is(err, ErrOver) != c.over {
+			t.Errorf("%s: the reason is %v", name, err)
+		}
+		why := ss.Reason()
+		ss.finish(errors.New("another reason"))
+		if _, err := ss.Once(t.Context(), List("/")); err != why {
+			t.Errorf("%s: a request fails with %v, want %v", name, err, why)
+		}
+	}
+}
+
+// A server learns the identities before any other request. On the next connection the session goes
+// on, with its password and with what it has seen.
+func TestSessionGoesOn(t *testing.T) {
+	var second []byte
+	addr := serves(t, func(s server) {
+		if h := s.greets(77, time.Hour); !slices.Equal(h[:12], make([]byte, 12)) || !slices.Equal(h[16:24], make([]byte, 8)) {
+			t.Errorf("the first handshake is %q, want one without a session", h)
+		}
+		if auth := s.gets(); int32(binary.BigEndian.Uint32(auth[4:])) != opAuth || string(auth[len(auth)-4:]) != "me:x" {
+			t.Errorf("the first request is %q, want the identity", auth)
+		}
+		s.says(numbered(authXid, 0, 0))
+		if touch := s.gets(); binary.BigEndian.Uint32(touch[4:]) != opSync {
+			t.Errorf("the next request is %q, want a sync", touch)
+		}
+		s.says(numbered(1, 41, 0))
+	}, func(s server) {
+		second = s.greets(77, time.Hour)
+		s.gets()
+		s.says(numbered(authXid, 0, -115))
+	})
+	ss := startless(t, Options{Servers: []string{addr}, Base: "/", Auth: []Identity{{"digest", "me:x"}}})
+	ss.run() // until the identity is refused
+	if err := ss.Reason(); !errors.Is(err, ErrAuthFailed) {
+		t.Errorf("the session has ended with %v, want %v", err, ErrAuthFailed)
+	}
+	want := slices.Concat(appendLong(appendInt(nil, 0), 41), appendInt(nil, int32(ss.timeout.Milliseconds())), appendLong(nil, 77), str("a word of sixteen"[:passwordSize]))
+	if !slices.Equal(second, want) {
+		t.Errorf("the second handshake is %q, want %q", second, want)
+	}
+}
+
+// A server that has been silent for too long is left, while the session goes on.
+func TestSilentServerIsLeft(t *testing.T) {
+	ss, c, server := over(t)
+	go io.Copy(io.Discard, server)
+	ss.timeout, ss.pool.o.Limits.Tick = time.Millisecond, 3*time.Millisecond
+	ss.serve(c)
+	if ss.Ended() || ss.Reason() == nil {
+		t.Errorf("ended: %t, because %v, want another connection, and why", ss.Ended(), ss.Reason())
+	}
+}

@@ -1,0 +1,89 @@
+package zk
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"time"
+)
+
+// Limits are the limits of sessions, as the servers grant them.
+type Limits struct {
+	// Tick is the servers' tickTime.
+	Tick time.Duration
+	// Most is the longest timeout of a session.
+	Most time.Duration
+}
+
+// Slack is how much longer the timeout of a session is than the TTL of its leases.
+func (l Limits) Slack() time.Duration { return slackTicks * l.Tick }
+
+// Class returns the TTL of the sessions in which leases of this TTL are kept.
+func (l Limits) Class(ttl time.Duration) time.Duration {
+	return (ttl + l.Tick - 1) / l.Tick * l.Tick
+}
+
+// MaxTTL returns the longest TTL of a lease, 0 if no session is long enough.
+func (l Limits) MaxTTL() time.Duration { return max(0, (l.Most-l.Slack())/l.Tick*l.Tick) }
+
+// ErrStranger is the error if something else than ZooKeeper answers.
+var ErrStranger = errors.New("it is no ZooKeeper")
+
+// AskLimits asks the servers, one after the other, for the shortest and the longest session that they
+// grant. One that is silent for longer than patience is passed over. AskLimits takes the shortest
+// for two ticks, which is what minSessionTimeout is by default. While the servers elect a leader, they
+// refuse: then AskLimits has to be called again.
+func AskLimits(ctx context.Context, servers []string, patience time.Duration) (l Limits, err error) {
+	for _, server := range servers {
+		limited, cancel := ctx, context.CancelFunc(func() {})
+		if len(servers) > 1 {
+			limited, cancel = context.WithTimeout(ctx, patience)
+		}
+		l, err = limitsOf(limited, server)
+		cancel()
+		if err == nil {
+			return l, nil
+		}
+		err = fmt.Errorf("%s: %w", server, err)
+	}
+	return l, err
+}
+
+func limitsOf(ctx context.Context, server string) (l Limits, err error) {
+	least, err := granted(ctx, server, time.Millisecond)
+	if err != nil {
+		return l, err
+	}
+	l.Most, err = granted(ctx, server, math.MaxInt32*time.Millisecond)
+	l.Tick = (least/2 + time.Millisecond - 1).Truncate(time.Millisecond)
+	return l, err
+}
+
+// granted asks a server for a session with that timeout, ends it, and returns the timeout
+// that the server granted.
+func granted(ctx context.Context, server string, timeout time.Duration) (time.Duration, error) {
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", server)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	in := bufio.NewReader(c)
+	w, err := greet(c, in, hello{timeout: timeout})
+	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("it has not answered: %w", ctx.Err())
+		}
+		return 0, err
+	}
+	end := int32(opClose)
+	if writePacket(c, appendInt(appendInt(nil, 1), end)) == nil {
+		_, _ = io.Copy(io.Discard, in) // until the server has ended the session
+	}
+	return w.timeout, nil
+}

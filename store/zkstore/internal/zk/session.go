@@ -1,0 +1,269 @@
+package zk
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// Session is one session with the servers, for leases of one class of TTLs. Its nodes
+// are gone when it ends. It ends when the servers say so, or when nobody has used it for
+// a while.
+type Session struct {
+	pool *Pool
+	// class is the longest TTL of the session's leases, and timeout that of the session, which is
+	// longer by contact.slack.
+	class, timeout time.Duration
+	// Over is closed when the session has ended.
+	Over   <-chan struct{}
+	over   context.Context // ends then, for that reason
+	finish context.CancelCauseFunc
+
+	mu      sync.Mutex
+	users   int
+	used    time.Time // when the last user left
+	ending  bool      // the servers are to end the session
+	conn    *conn     // the present connection, or nil
+	id      int64     // 0 until it is established
+	word    []byte    // its password
+	zxid    int64     // the last one of an answer
+	contact contact
+	changed chan struct{} // closed when there is an answer or a connection; nil if nobody waits
+	why     error         // why there was no connection lately
+	dials   int           // without success, one after the other
+}
+
+// ErrOver means that a session is over, and all nodes that it had are gone.
+var ErrOver = errors.New("the ZooKeeper session is over")
+
+// newSession returns a session that is to be run.
+func (s *Pool) newSession(class time.Duration) *Session {
+	ss := &Session{pool: s, class: class, timeout: class + s.o.Limits.Slack(), used: time.Now(), contact: contact{tick: s.o.Limits.Tick, slack: s.o.Limits.Slack()}}
+	ss.over, ss.finish = context.WithCancelCause(context.Background())
+	ss.Over = ss.over.Done()
+	return ss
+}
+
+// run connects to one server after the other, in the order of the pool, so that all sessions of
+// a pool begin with one server.
+func (ss *Session) run() {
+	servers := ss.pool.o.Servers
+	for next := 0; !ss.Ended() && !ss.pool.retire(ss); next++ {
+		c, err := ss.connect(servers[next%len(servers)])
+		if err == nil {
+			ss.serve(c)
+			continue
+		}
+		ss.mu.Lock()
+		ss.dials++
+		ss.why = err
+		rounds, left := ss.dials/len(servers), ss.dials%len(servers)
+		ss.mu.Unlock()
+		if left == 0 {
+			pause := min(20*time.Millisecond<<min(rounds, 5), 500*time.Millisecond)
+			clock.Sleep(ss.over, pause/2+rand.N(pause/2))
+		}
+	}
+}
+
+// patience returns how long a server may take to answer.
+func (ss *Session) patience() time.Duration { return ss.timeout / 3 }
+
+// courtesy returns how long a server may take to answer a handshake, after so many attempts
+// without success: less than patience if there are others that may be quicker, and more in each
+// round through all of them.
+func courtesy(tick, patience time.Duration, servers, dials int) time.Duration {
+	if servers == 1 {
+		return patience
+	}
+	return min(tick<<min(dials/servers, 10), patience)
+}
+
+// connect connects to a server, does the handshake and gives it the identities.
+func (ss *Session) connect(server string) (*conn, error) {
+	o := &ss.pool.o
+	ss.mu.Lock()
+	h, limit := hello{ss.zxid, ss.timeout, ss.id, ss.word}, courtesy(o.Limits.Tick, ss.patience(), len(o.Servers), ss.dials)
+	ss.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ss.over, min(ss.patience(), 2*time.Second))
+	defer cancel()
+	socket, err := (&net.Dialer{}).DialContext(ctx, "tcp", server)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ss.over, func() { socket.Close() })
+	defer stop()
+	_ = socket.SetDeadline(time.Now().Add(limit))
+	c := &conn{Conn: socket, session: ss, in: bufio.NewReaderSize(socket, 16<<10)}
+	sent := o.Clock.Now()
+	w, err := greet(c, c.in, h)
+	e := exchange{sent, o.Clock.Now()}
+	if err == nil && w.id == 0 {
+		ss.finish(fmt.Errorf("%w: the servers have received nothing from this process for %v, and ended it", ErrOver, ss.timeout))
+	} else if err == nil && w.timeout < ss.timeout {
+		ss.finish(fmt.Errorf("the server grants sessions of at most %v, and leases of %v need %v: raise maxSessionTimeout on every server", w.timeout, ss.class, ss.timeout))
+	}
+	for i := 0; i < len(o.Auth) && err == nil; i++ {
+		if err = introduce(c, c.in, o.Auth[i]); errors.Is(err, ErrAuthFailed) {
+			ss.finish(err)
+		}
+	}
+	if err = cmp.Or(err, context.Cause(ss.over)); err != nil {
+		socket.Close()
+		return nil, fmt.Errorf("%s does not serve: %w", server, err)
+	}
+	_ = socket.SetDeadline(time.Time{})
+	c.start()
+	ss.connected(c, w, e)
+	return c, nil
+}
+
+// connected takes a connection on which a server has answered the handshake.
+func (ss *Session) connected(c *conn, w welcome, e exchange) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	created := ss.id == 0
+	ss.conn, ss.id, ss.word, ss.dials, ss.why = c, w.id, w.password, 0, nil
+	ss.contact.connected(e, created)
+	ss.notifyLocked()
+}
+
+// serve keeps the session alive on a connection until that breaks or the session is over. A server
+// that does not answer is left.
+func (ss *Session) serve(c *conn) {
+	defer func() { <-c.gone }()
+	ticker := time.NewTicker(touchInterval(ss.pool.o.Limits.Tick))
+	defer ticker.Stop()
+	since, touch := time.Now(), c.ask(Sync(ss.pool.o.Base))
+	for {
+		select {
+		case <-c.gone:
+			return
+		case <-ss.Over:
+			ss.mu.Lock()
+			ending := ss.ending
+			ss.mu.Unlock()
+			c.leave(ending)
+			return
+		case <-ticker.C:
+		}
+		if ss.pool.retire(ss) {
+			continue
+		}
+		select {
+		case <-touch.done:
+			since, touch = time.Now(), c.ask(Sync(ss.pool.o.Base))
+		default:
+			if silent := time.Since(since); silent > ss.patience() {
+				c.giveUp(fmt.Errorf("%s has not answered for %v", c.RemoteAddr(), silent.Round(time.Millisecond)))
+			}
+		}
+	}
+}
+
+// answered takes an answer, before its request gets it.
+func (ss *Session) answered(op int32, e exchange, zxid int64, ok bool) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.zxid = max(ss.zxid, zxid)
+	if !ok {
+		return
+	}
+	switch op {
+	case opSync:
+		ss.contact.answered(e, false)
+	case opCreate2, opCreateContainer, opDelete, opSetData, opMulti:
+		ss.contact.answered(e, true)
+	}
+	ss.notifyLocked()
+}
+
+// lost is called when nothing more will be answered on a connection.
+func (ss *Session) lost(c *conn, why error) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.conn == c {
+		ss.conn, ss.why = nil, why
+	}
+}
+
+func (ss *Session) notifyLocked() {
+	if ss.changed != nil {
+		close(ss.changed)
+		ss.changed = nil
+	}
+}
+
+func (ss *Session) changedLocked() <-chan struct{} {
+	if ss.changed == nil {
+		ss.changed = make(chan struct{})
+	}
+	return ss.changed
+}
+
+// reach waits until there is a connection, and returns it.
+func (ss *Session) reach(ctx context.Context) (*conn, error) {
+	for {
+		ss.mu.Lock()
+		c := ss.conn
+		var changed <-chan struct{}
+		if c == nil {
+			changed = ss.changedLocked()
+		}
+		ss.mu.Unlock()
+		if c != nil {
+			return c, ctx.Err()
+		}
+		select {
+		case <-changed:
+		case <-ss.Over:
+			return nil, ss.Reason()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Enter counts a user, so that the session is kept until leave is called.
+func (ss *Session) Enter() (leave func()) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.users++
+	return func() {
+		ss.mu.Lock()
+		defer ss.mu.Unlock()
+		ss.users--
+		ss.used = time.Now()
+	}
+}
+
+// endLocked ends the session on this side, for that reason. The servers end it at once if nobody uses it, and otherwise
+// when its timeout has passed.
+func (ss *Session) endLocked(why error) {
+	ss.ending = ss.users == 0
+	ss.finish(why)
+}
+
+// Reason returns why the session is over, or why there is no connection.
+func (ss *Session) Reason() error {
+	if ss.Ended() {
+		return context.Cause(ss.over)
+	}
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.why
+}
+
+// Class returns the longest TTL of the session's leases.
+func (ss *Session) Class() time.Duration { return ss.class }
+
+// Ended reports whether the session is over.
+func (ss *Session) Ended() bool { return ss.over.Err() != nil }
