@@ -19,7 +19,7 @@ import (
 // when it is due: OnSkip is told. If runs can be so late, or are due between two ticks, as those
 // at noon with Every of a day, set Offset.
 //
-// All machines need the same Every, Offset and LockAtLeastFor.
+// All machines need the same Every, Offset and MinHold.
 type Tick struct {
 	// Every is the period of the job. Ticks are counted as time.Time.Round does, so
 	// those of an hour begin with the hour, and those of a day at midnight UTC. It is
@@ -29,18 +29,18 @@ type Tick struct {
 	// they are at 3:30 UTC, and all runs from 15:30 to 15:30 are of one tick. From 0 to less
 	// than Every.
 	Offset time.Duration
-	// LockAtMostFor bounds a run: after it the context of the function ends, and the
+	// MaxHold bounds a run: after it the context of the function ends, and the
 	// next tick can run. A machine that dies holds up the next tick for one TTL only.
 	// Default: no bound.
-	LockAtMostFor time.Duration
-	// LockAtLeastFor is how long the store remembers that the tick has run, counted from
-	// the start of the run, however short that is. The clocks of two machines may
+	MaxHold time.Duration
+	// MinHold is the least time that the tick stays taken, counted from the start of the
+	// run, however short that is: so long the store remembers that it has run. The clocks of two machines may
 	// differ by as much as it is longer than Every, so it cannot be shorter.
 	// Default: twice Every.
-	LockAtLeastFor time.Duration
+	MinHold time.Duration
 	// TTL, Purpose and Require are as in LockOptions. With Require, what the store
 	// remembers of the tick survives what that class survives, for all of
-	// LockAtLeastFor: a store whose longest TTL is shorter is refused.
+	// MinHold: a store whose longest TTL is shorter is refused.
 	TTL     time.Duration
 	Purpose string
 	Require store.Class
@@ -70,7 +70,7 @@ type Skip struct {
 // others. It is safe for concurrent use.
 //
 // A tick is run at most once: the store records the run before fn is called, and
-// remembers it for LockAtLeastFor. So a run that crashed is not repeated, a machine that
+// remembers it for MinHold. So a run that crashed is not repeated, a machine that
 // comes late finds the tick taken, and a tick may be missed altogether, for example if a
 // machine dies between the two steps. The records of a job have a few names, such as
 // "backup@1h0m0s/3", which are used again and again.
@@ -78,12 +78,12 @@ type Skip struct {
 // While fn runs it holds the mutex called job, which is renewed. So no two runs of a job
 // overlap, and l.Token rises from run to run. This holds also if Once is called with the
 // context of a run, or of a lease of that mutex: it finds the job running. The context of fn ends as that of Do does,
-// and after LockAtMostFor.
+// and after MaxHold.
 //
 // If fn was called, the error is as that of Do. Otherwise the error is nil if the tick
 // has been run already. It matches ErrBusy if another run of the job goes on, ErrLost
 // if the tick was over when the store's answers arrived, ErrInvalid, also if the store
-// cannot keep a lock for LockAtLeastFor, or what Try returns.
+// cannot keep a lock for MinHold, or what Try returns.
 func (c *Client) Once(ctx context.Context, job string, t Tick, fn func(ctx context.Context, l *Lease) error) (ran bool, err error) {
 	mustHave(ctx)
 	tick, record, err := t.record(ctx, c, job)
@@ -95,7 +95,7 @@ func (c *Client) Once(ctx context.Context, job string, t Tick, fn func(ctx conte
 			t.OnSkip(Skip{job, tick, by, running})
 		}
 	}
-	run := (&Lock{c: c, name: job, take: claim{anew: true}}).With(LockOptions{TTL: t.TTL, MaxHold: t.LockAtMostFor, Notice: t.Notice, Purpose: t.Purpose, Require: t.Require})
+	run := (&Lock{c: c, name: job, take: claim{anew: true}}).With(LockOptions{TTL: t.TTL, MaxHold: t.MaxHold, Notice: t.Notice, Purpose: t.Purpose, Require: t.Require})
 	lease, err := run.wait(ctx, 1, true)
 	if errors.Is(err, ErrBusy) {
 		if st, e := c.store.Inspect(ctx, record.Name); e == nil && st.Held {
@@ -126,11 +126,11 @@ func (c *Client) Once(ctx context.Context, job string, t Tick, fn func(ctx conte
 // the lock, so it stays until its TTL is over, whatever becomes of this process.
 //
 // That a tick is run at most once rests on this. Say two machines took the same record,
-// at times s1 < s2. The store kept it for LockAtLeastFor after s1, so s2 is later than
-// s1 + LockAtLeastFor. Each machine checks that the tick is the present one before it asks
+// at times s1 < s2. The store kept it for MinHold after s1, so s2 is later than
+// s1 + MinHold. Each machine checks that the tick is the present one before it asks
 // for the record, and again when it has it. So at s1 and at s2 their clocks were within
 // Every/2 of the tick, and thus within Every of each other. So the clocks differ by more
-// than LockAtLeastFor - Every.
+// than MinHold - Every.
 func (t Tick) record(ctx context.Context, c *Client, job string) (time.Time, store.Lease, error) {
 	var none time.Time
 	if t.Every <= 0 {
@@ -139,12 +139,12 @@ func (t Tick) record(ctx context.Context, c *Client, job string) (time.Time, sto
 	if t.Offset < 0 || t.Offset >= t.Every {
 		return none, store.Lease{}, invalid("job %q: Offset is %v: it must be 0 or more, and less than the period of %v", job, t.Offset, t.Every)
 	}
-	keep := t.LockAtLeastFor
+	keep := t.MinHold
 	if keep == 0 {
 		keep = 2 * t.Every
 	}
 	if keep < t.Every {
-		return none, store.Lease{}, invalid("job %q: LockAtLeastFor is %v, shorter than the period of %v: a machine whose clock is behind could run the tick again", job, keep, t.Every)
+		return none, store.Lease{}, invalid("job %q: MinHold is %v, shorter than the period of %v: a machine whose clock is behind could run the tick again", job, keep, t.Every)
 	}
 	caps := c.store.Caps()
 	var trace string
@@ -195,7 +195,7 @@ func (t Tick) present() time.Time {
 // names are used again: ticks n and n + count have the same. The record of n must be over when
 // n + count is run. Clocks differ by keep - Every at most, so the second run is at least
 // count*Every - keep after the first. With a count of 2*keep/Every + 1 or more, that is longer
-// than keep by one period. The count is a power of two, so that few changes of LockAtLeastFor
+// than keep by one period. The count is a power of two, so that few changes of MinHold
 // change it.
 func (t Tick) name(job string, tick time.Time, keep time.Duration) string {
 	count := int64(1) << bits.Len64(uint64(keep/t.Every)*2+2)

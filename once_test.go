@@ -72,7 +72,7 @@ func TestOnce(t *testing.T) {
 	})
 }
 
-// Times shortly before and after a tick belong to the same tick. LockAtLeastFor bounds how
+// Times shortly before and after a tick belong to the same tick. MinHold bounds how
 // far clocks may differ: beyond it, a job runs twice in a tick.
 func TestTicks(t *testing.T) {
 	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
@@ -94,17 +94,17 @@ func TestTicks(t *testing.T) {
 			t.Error("12:31 and 13:00 are not one tick after that of 12:00, want the job to run once, at 12:31")
 		}
 
-		longer := leasehold.Tick{Every: time.Hour, LockAtLeastFor: 3 * time.Hour}
+		longer := leasehold.Tick{Every: time.Hour, MinHold: 3 * time.Hour}
 		if !runs(longer, at(10*time.Hour)) {
 			t.Error("the job did not run in the tick of 22:00")
 		}
 		time.Sleep(3*time.Hour - time.Minute)
 		if runs(longer, at(10*time.Hour)) { // a clock that is behind by almost three hours
-			t.Error("the job ran again before LockAtLeastFor was over")
+			t.Error("the job ran again before MinHold was over")
 		}
 		time.Sleep(2 * time.Minute)
 		if !runs(longer, at(10*time.Hour)) {
-			t.Error("the job did not run after LockAtLeastFor was over")
+			t.Error("the job did not run after MinHold was over")
 		}
 	})
 }
@@ -176,7 +176,7 @@ func TestFewRecordsOfTicks(t *testing.T) {
 			names[r.Name] = true
 			return b.store.Engine.Acquire(ctx, r)
 		})
-		for _, tick := range []leasehold.Tick{{Every: time.Second}, {Every: time.Minute, LockAtLeastFor: time.Minute}, {Every: time.Hour, LockAtLeastFor: 10 * time.Hour}} {
+		for _, tick := range []leasehold.Tick{{Every: time.Second}, {Every: time.Minute, MinHold: time.Minute}, {Every: time.Hour, MinHold: 10 * time.Hour}} {
 			clear(names)
 			runs := 0
 			for range 1000 {
@@ -186,7 +186,7 @@ func TestFewRecordsOfTicks(t *testing.T) {
 				}
 				time.Sleep(tick.Every)
 			}
-			if most := max(8, 4*int(tick.LockAtLeastFor/tick.Every)) + 1; len(names) > most {
+			if most := max(8, 4*int(tick.MinHold/tick.Every)) + 1; len(names) > most {
 				t.Errorf("%+v: %d names after %d runs, want %d at most", tick, len(names), runs, most)
 			}
 		}
@@ -240,10 +240,10 @@ func TestCrashedRunIsNotRepeated(t *testing.T) {
 }
 
 // Runs of a job do not overlap. While the job runs, Once does nothing for the same tick, and
-// returns ErrBusy for the next one. LockAtMostFor ends a run.
+// returns ErrBusy for the next one. MaxHold ends a run.
 func TestRunsDoNotOverlap(t *testing.T) {
 	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
-		tick := leasehold.Tick{Every: time.Hour, LockAtMostFor: 90 * time.Minute}
+		tick := leasehold.Tick{Every: time.Hour, MaxHold: 90 * time.Minute}
 		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)))
 		began := make(chan struct{})
 		ended := make(chan error)
@@ -266,8 +266,8 @@ func TestRunsDoNotOverlap(t *testing.T) {
 		if ran, err := other.Once(t.Context(), "job", tick, never); ran || !errors.Is(err, leasehold.ErrBusy) {
 			t.Errorf("the next tick: ran %v, %v, want ErrBusy", ran, err)
 		}
-		if err := <-ended; !errors.Is(err, leasehold.ErrLost) || time.Since(start) > tick.LockAtMostFor {
-			t.Errorf("the run ended after %v with %v, want ErrLost within %v", time.Since(start), err, tick.LockAtMostFor)
+		if err := <-ended; !errors.Is(err, leasehold.ErrLost) || time.Since(start) > tick.MaxHold {
+			t.Errorf("the run ended after %v with %v, want ErrLost within %v", time.Since(start), err, tick.MaxHold)
 		}
 	})
 }
@@ -304,8 +304,8 @@ func TestTicksAreChecked(t *testing.T) {
 			{leasehold.Tick{Every: -time.Second}, leasehold.ErrInvalid, "Every is -1s"},
 			{leasehold.Tick{Every: time.Second, Offset: -1}, leasehold.ErrInvalid, "Offset is -1ns"},
 			{leasehold.Tick{Every: time.Second, Offset: time.Second}, leasehold.ErrInvalid, "Offset is 1s"},
-			{leasehold.Tick{Every: time.Minute, LockAtLeastFor: time.Second}, leasehold.ErrInvalid, "LockAtLeastFor is 1s"},
-			{leasehold.Tick{Every: time.Second, LockAtMostFor: -time.Second}, leasehold.ErrInvalid, "MaxHold"},
+			{leasehold.Tick{Every: time.Minute, MinHold: time.Second}, leasehold.ErrInvalid, "MinHold is 1s"},
+			{leasehold.Tick{Every: time.Second, MaxHold: -time.Second}, leasehold.ErrInvalid, "MaxHold"},
 			{leasehold.Tick{Every: 31 * time.Second}, leasehold.ErrInvalid, "cannot remember for 1m2s"},
 			{leasehold.Tick{Every: time.Second, Require: store.Consensus}, leasehold.ErrUnsupported, "consensus"},
 		} {

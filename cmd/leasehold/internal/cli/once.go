@@ -48,7 +48,7 @@ func runOnce(p *program, c *cobra.Command, o runFlags, name string, lock leaseho
 	sigs := listen()
 	ctx, stop := sigs.during(context.Background())
 	tick := leasehold.Tick{
-		Every: o.oncePer, Offset: o.onceOffset, LockAtMostFor: o.maxHold, LockAtLeastFor: o.minHold, Notice: lock.Notice,
+		Every: o.oncePer, Offset: o.onceOffset, MaxHold: o.maxHold, MinHold: o.minHold, Notice: lock.Notice,
 		TTL: o.ttl, Purpose: lock.Purpose, Require: lock.Require,
 	}
 	var before *leasehold.Skip

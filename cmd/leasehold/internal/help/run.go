@@ -46,10 +46,9 @@ by more than half of PERIOD takes the next tick. --once-offset moves the ticks, 
 that may be so late or are due between two of them. The command runs if it has not been
 run in this tick; otherwise, or while another run goes on, leasehold exits with 124 at
 once (see -E). A tick is run at most once: a run that crashed is not repeated.
---max-hold ends a run that takes too long (ShedLock's lockAtMostFor). --min-hold is how
-long the store remembers that a tick was run (lockAtLeastFor; default: twice PERIOD). It
-has to exceed PERIOD by more than the machines' clocks differ, and must not exceed the
-longest TTL of the store (max_ttl).
+--max-hold ends a run that takes too long. --min-hold is how long the store remembers
+that a tick was run (default: twice PERIOD). It has to exceed PERIOD by more than the
+machines' clocks differ, and must not exceed the longest TTL of the store (max_ttl).
 
 --also NAME takes several locks, all or none. leasehold waits for them one after the
 other, in the byte order of their names, so that two commands cannot wait for each other
