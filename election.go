@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/holds"
 	"github.com/leasehold-dev/leasehold/internal/waits"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -44,8 +43,9 @@ var termDelay = Backoff(100*time.Millisecond, 15*time.Second)
 //
 // The context of fn ends when ctx does, and, with cause ErrLost, when leadership is
 // lost: LockOptions.Notice before another candidate can lead. fn has to stop then and
-// return: until it has, this candidate neither resigns nor contends again. Election.Token
-// returns the fencing token of the term, and Election.Err whether it is over by now.
+// return: until it has, this candidate neither resigns nor contends again. Every later term
+// has a larger l.Token. After a process was stopped, or its machine was suspended, the
+// context of a term that is over may take a moment to end: l.Err reads the clock.
 //
 // If leadership is lost, if fn returns an error, or if the store cannot be reached, Run
 // logs that and contends again after a pause. The pause grows while that goes on, and is
@@ -60,7 +60,7 @@ var termDelay = Backoff(100*time.Millisecond, 15*time.Second)
 //
 // If ctx carries a lease of the election's lock that is held, as the context of a term does, Run
 // returns an error that matches ErrInvalid: such a candidate would wait for its own caller.
-func (e *Election) Run(ctx context.Context, fn func(ctx context.Context) error) error {
+func (e *Election) Run(ctx context.Context, fn func(ctx context.Context, l *Lease) error) error {
 	mustHave(ctx)
 	delay, c := termDelay, e.l.c
 	if c.holds.CarriedAndHeld(ctx, e.l.name) != nil {
@@ -96,15 +96,15 @@ type term struct {
 }
 
 // term waits until e is won, and leads.
-func (e *Election) term(ctx context.Context, fn func(context.Context) error) (t term) {
+func (e *Election) term(ctx context.Context, fn func(context.Context, *Lease) error) (t term) {
 	lease, err := e.l.wait(ctx, 0, true)
 	if err != nil {
 		return term{err: err}
 	}
 	t.led = true
 	began, failed := e.l.c.holds.Now(), true
-	t.err = e.l.during(ctx, lease, func(ctx context.Context, _ *Lease) error {
-		err := fn(ctx)
+	t.err = e.l.during(ctx, lease, func(ctx context.Context, l *Lease) error {
+		err := fn(ctx, l)
 		failed = err != nil
 		return err
 	})
@@ -118,34 +118,6 @@ func (e *Election) term(ctx context.Context, fn func(context.Context) error) (t 
 // hopeless reports whether asking again cannot help.
 func hopeless(err error) bool {
 	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrUnsupported) || errors.Is(err, ErrKindMismatch) || errors.Is(err, store.ErrClosed)
-}
-
-// Err returns nil while the leader of the term whose context ctx is, or comes from, can
-// trust in it, and afterwards the error of Lease.Err. Like that, it reads the clock and does
-// not block: after a process was stopped, or its machine was suspended, the context of a term
-// that is over may take a moment to end. If ctx is from no term of e, the error matches
-// ErrInvalid.
-func (e *Election) Err(ctx context.Context) error {
-	lease := e.leaseIn(ctx)
-	if lease == nil {
-		return invalid("the context is from no term of the election %q", e.l.name)
-	}
-	return lease.Err()
-}
-
-// Token returns the fencing token of the term whose context ctx is, or comes from.
-// Every later term has a larger one. It is 0 if ctx is from no term of e.
-func (e *Election) Token(ctx context.Context) Token {
-	if lease := e.leaseIn(ctx); lease != nil {
-		return lease.Token()
-	}
-	return 0
-}
-
-// leaseIn returns the lease of the term whose context ctx is, or comes from, or nil.
-func (e *Election) leaseIn(ctx context.Context) *holds.Lease {
-	mustHave(ctx)
-	return e.l.c.holds.Carried(ctx, e.l.name)
 }
 
 // Leader describes the leader of an election. The zero Leader means that nobody leads.

@@ -18,8 +18,8 @@ import (
 
 // candidate is one call of Election.Run.
 type candidate struct {
-	term   chan context.Context // the context of each term
-	leave  chan error           // the result of its function
+	term   chan *leasehold.Lease // the lease of each term
+	leave  chan error            // the result of its function
 	cancel context.CancelFunc
 	done   chan error
 }
@@ -27,10 +27,13 @@ type candidate struct {
 // runs starts a candidate, and returns when it leads or waits.
 func (b *bench) runs(e *leasehold.Election) *candidate {
 	ctx, cancel := context.WithCancel(b.t.Context())
-	c := &candidate{make(chan context.Context, 1), make(chan error), cancel, make(chan error, 1)}
+	c := &candidate{make(chan *leasehold.Lease, 1), make(chan error), cancel, make(chan error, 1)}
 	go func() {
-		c.done <- e.Run(ctx, func(ctx context.Context) error {
-			c.term <- ctx
+		c.done <- e.Run(ctx, func(ctx context.Context, l *leasehold.Lease) error {
+			if ctx != l.Context() {
+				b.t.Error("the context of a term is not that of its lease")
+			}
+			c.term <- l
 			return <-c.leave
 		})
 	}()
@@ -52,16 +55,11 @@ func TestElectionErrReadsTheClock(t *testing.T) {
 		e := b.c.Election("a")
 		c := b.runs(e)
 		term := <-c.term
-		if err := e.Err(term); err != nil {
+		if err := term.Err(); err != nil {
 			t.Errorf("Err while the term lasts: %v, want nil", err)
 		}
-		for what, err := range map[string]error{"another election": b.c.Election("b").Err(term), "no term": e.Err(t.Context())} {
-			if !errors.Is(err, leasehold.ErrInvalid) {
-				t.Errorf("Err of %s: %v, want %v", what, err, leasehold.ErrInvalid)
-			}
-		}
 		b.clock.suspend(time.Hour)
-		if err := e.Err(term); !errors.Is(err, leasehold.ErrLost) {
+		if err := term.Err(); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("Err right after the machine resumed: %v, want %v", err, leasehold.ErrLost)
 		}
 		c.cancel()
@@ -77,12 +75,11 @@ func TestElection(t *testing.T) {
 		mine, other := b.c.Election("a"), b.strangers().Election("a")
 		first, second, third := b.runs(mine), b.runs(other), b.runs(mine)
 		term := <-first.term
-		if second.leads() || third.leads() || mine.Token(term) == 0 || other.Token(term) != 0 || mine.Token(t.Context()) != 0 {
-			t.Fatalf("the others lead: %v, %v, want neither; token of the term %v, want one; tokens of other elections and contexts %v, %v, want none",
-				second.leads(), third.leads(), mine.Token(term), other.Token(term), mine.Token(t.Context()))
+		if second.leads() || third.leads() || term.Token() == 0 {
+			t.Fatalf("the others lead: %v, %v, want neither; token of the term %v, want one", second.leads(), third.leads(), term.Token())
 		}
 		first.cancel()
-		if <-term.Done(); second.leads() {
+		if <-term.Context().Done(); second.leads() {
 			t.Fatal("the next candidate leads before the function of the first has returned")
 		}
 		first.leave <- nil
@@ -90,8 +87,8 @@ func TestElection(t *testing.T) {
 			t.Errorf("Run, after its context ended: %v, want Canceled", err)
 		}
 		next := <-second.term
-		if other.Token(next) <= mine.Token(term) {
-			t.Errorf("the next term has token %v, want more than %v", other.Token(next), mine.Token(term))
+		if next.Token() <= term.Token() {
+			t.Errorf("the next term has token %v, want more than %v", next.Token(), term.Token())
 		}
 		second.leave <- nil
 		if err := <-second.done; err != nil {
@@ -155,8 +152,8 @@ func TestElectionAfterALoss(t *testing.T) {
 		c := b.runs(e)
 		term := <-c.term
 		b.store.onRenew(all(store.ErrNotHeld))
-		if <-term.Done(); !errors.Is(context.Cause(term), leasehold.ErrLost) {
-			t.Errorf("the term ended with %v, want ErrLost", context.Cause(term))
+		if <-term.Context().Done(); !errors.Is(term.Err(), leasehold.ErrLost) {
+			t.Errorf("the term ended with %v, want ErrLost", term.Err())
 		}
 		b.store.onRenew(nil)
 		time.Sleep(time.Minute)
@@ -165,8 +162,8 @@ func TestElectionAfterALoss(t *testing.T) {
 		}
 		c.leave <- nil
 		next := <-c.term
-		if e.Token(next) <= e.Token(term) {
-			t.Errorf("the next term has token %v, want more than %v", e.Token(next), e.Token(term))
+		if next.Token() <= term.Token() {
+			t.Errorf("the next term has token %v, want more than %v", next.Token(), term.Token())
 		}
 		c.leave <- nil
 		<-c.done
@@ -192,7 +189,7 @@ func TestElectionWithAStoreInTrouble(t *testing.T) {
 		c.leave <- nil
 		<-c.done
 
-		never := func(context.Context) error { t.Error("elected, want an error of Run"); return nil }
+		never := func(context.Context, *leasehold.Lease) error { t.Error("elected, want an error of Run"); return nil }
 		held := b.acquire(b.c.Semaphore("s", 2))
 		for _, x := range []struct {
 			e  *leasehold.Election
@@ -237,15 +234,15 @@ func TestElectionsGoOn(t *testing.T) {
 		var wg sync.WaitGroup
 		for n, c := range []*leasehold.Client{b.c, b.c, b.strangers()} {
 			e := c.Election("a")
-			lead := func(ctx context.Context) error {
+			lead := func(ctx context.Context, l *leasehold.Lease) error {
 				mu.Lock()
 				leading++
 				terms[n]++
 				gap := time.Since(vacant)
-				if leading > 1 || gap > 2*time.Minute || e.Token(ctx) <= last {
-					t.Errorf("%d leaders at once, want 1; %v after the last term, want 2m0s at most; token %v, want more than %v", leading, gap, e.Token(ctx), last)
+				if leading > 1 || gap > 2*time.Minute || l.Token() <= last {
+					t.Errorf("%d leaders at once, want 1; %v after the last term, want 2m0s at most; token %v, want more than %v", leading, gap, l.Token(), last)
 				}
-				last = e.Token(ctx)
+				last = l.Token()
 				for_, how := time.Duration(rng.IntN(120))*time.Second, rng.IntN(4)
 				mu.Unlock()
 				select {
@@ -315,8 +312,8 @@ func TestLeader(t *testing.T) {
 		}
 		first := b.runs(e)
 		term := <-first.term
-		if l := <-seen; l.Token != e.Token(term) {
-			t.Errorf("observed %+v, want the first leader with token %v", l, e.Token(term))
+		if l := <-seen; l.Token != term.Token() {
+			t.Errorf("observed %+v, want the first leader with token %v", l, term.Token())
 		}
 		second := b.runs(b.other().Election("a").With(leasehold.LockOptions{Purpose: "second"}))
 		time.Sleep(time.Hour)
@@ -324,7 +321,7 @@ func TestLeader(t *testing.T) {
 		elected := time.Now()
 		<-second.term
 		l := <-seen
-		if l.Holder.Purpose != "second" || l.Token <= e.Token(term) || l.Since.Sub(elected).Abs() > time.Second || !l.Holder.Since.Before(elected.Add(-50*time.Minute)) {
+		if l.Holder.Purpose != "second" || l.Token <= term.Token() || l.Since.Sub(elected).Abs() > time.Second || !l.Holder.Since.Before(elected.Add(-50*time.Minute)) {
 			t.Errorf("observed %+v, want the second leader, elected at %v after a wait of an hour", l, elected)
 		}
 		look.fail(errNodesAway)

@@ -116,9 +116,9 @@ func ExampleElection() {
 	locks := leasehold.New(memstore.New(nil), nil)
 	scheduler := locks.Election("scheduler").With(leasehold.LockOptions{Purpose: "schedules jobs"})
 
-	err := scheduler.Run(context.Background(), func(ctx context.Context) error {
+	err := scheduler.Run(context.Background(), func(ctx context.Context, l *leasehold.Lease) error {
 		leader, err := scheduler.Leader(ctx)
-		fmt.Println("leading:", leader.Holder.Purpose, leader.Token == scheduler.Token(ctx))
+		fmt.Println("leading:", leader.Holder.Purpose, leader.Token == l.Token())
 		return err // an error would make it a candidate again; nil ends Run
 	})
 	fmt.Println(err)
@@ -136,7 +136,7 @@ func ExampleElection() {
 // Many machines start a job at the same time of day, and one of them runs it.
 func ExampleClient_Once() {
 	locks := leasehold.New(memstore.New(nil), nil)
-	nightly := leasehold.Tick{Every: 24 * time.Hour, LockAtMostFor: 6 * time.Hour}
+	nightly := leasehold.Tick{Every: 24 * time.Hour, MaxHold: 6 * time.Hour}
 
 	for _, machine := range []string{"a", "b"} {
 		ran, err := locks.Once(context.Background(), "backup", nightly, func(ctx context.Context, l *leasehold.Lease) error {

@@ -32,8 +32,6 @@ func TestNilContextPanics(t *testing.T) {
 			"Resize":       func() { b.c.Resize(none, "a", 1, 2) },
 
 			"Run":     func() { b.c.Election("a").Run(none, nil) },
-			"Err":     func() { b.c.Election("a").Err(none) },
-			"Token":   func() { b.c.Election("a").Token(none) },
 			"Leader":  func() { b.c.Election("a").Leader(none) },
 			"Observe": func() { b.c.Election("a").Observe(none) },
 			"Once":    func() { b.c.Once(none, "a", leasehold.Tick{}, nil) },

@@ -89,14 +89,14 @@ func TestSemaphoreIsNotReentered(t *testing.T) {
 func TestElectionWithinATerm(t *testing.T) {
 	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
 		e := b.c.Election("a")
-		never := func(context.Context) error { t.Error("a second leader"); return nil }
-		err := e.Run(t.Context(), func(ctx context.Context) error {
+		never := func(context.Context, *leasehold.Lease) error { t.Error("a second leader"); return nil }
+		err := e.Run(t.Context(), func(ctx context.Context, term *leasehold.Lease) error {
 			if err := e.Run(ctx, never); !errors.Is(err, leasehold.ErrInvalid) {
 				t.Errorf("Run with the context of a term: %v, want ErrInvalid", err)
 			}
 			return b.c.Mutex("a").Do(ctx, func(ctx context.Context, l *leasehold.Lease) error {
-				if l.Token() != e.Token(ctx) {
-					t.Errorf("the mutex of the election, within a term: token %v, want %v of the term", l.Token(), e.Token(ctx))
+				if l.Token() != term.Token() {
+					t.Errorf("the mutex of the election, within a term: token %v, want %v of the term", l.Token(), term.Token())
 				}
 				return nil
 			})

@@ -36,7 +36,7 @@ var (
 // option asynq.Unique keeps the first two from happening, with a time longer than the clocks
 // differ and longer than processes are stopped.
 func Run(ctx context.Context, e *leasehold.Election, newScheduler func() (Scheduler, error)) error {
-	return e.Run(ctx, func(ctx context.Context) error {
+	return e.Run(ctx, func(ctx context.Context, _ *leasehold.Lease) error {
 		s, err := newScheduler()
 		if err != nil {
 			return err

@@ -16,13 +16,12 @@ var ErrNotLeader = errors.New("this scheduler is not the leader")
 // Elector is a gocron.Elector, for gocron.WithDistributedElector. It is safe for
 // concurrent use.
 type Elector struct {
-	election *leasehold.Election
-	cancel   context.CancelFunc
-	done     chan struct{}
+	cancel context.CancelFunc
+	done   chan struct{}
 
 	mu   sync.Mutex
-	term context.Context // of the present or the last term; nil: none
-	err  error           // of a candidacy that has ended
+	term *leasehold.Lease // of the present or the last term; nil: none
+	err  error            // of a candidacy that has ended
 }
 
 var _ gocron.Elector = (*Elector)(nil)
@@ -35,15 +34,15 @@ var _ gocron.Elector = (*Elector)(nil)
 // jobs that must not overlap.
 func NewElector(e *leasehold.Election) *Elector {
 	ctx, cancel := context.WithCancel(context.Background())
-	el := &Elector{election: e, cancel: cancel, done: make(chan struct{})}
+	el := &Elector{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(el.done)
-		err := e.Run(ctx, func(term context.Context) error {
+		err := e.Run(ctx, func(ctx context.Context, term *leasehold.Lease) error {
 			el.mu.Lock()
 			el.term = term
 			el.mu.Unlock()
-			<-term.Done()
-			return term.Err()
+			<-ctx.Done()
+			return ctx.Err()
 		})
 		el.mu.Lock()
 		defer el.mu.Unlock()
@@ -62,7 +61,7 @@ func (el *Elector) IsLeader(context.Context) error {
 	switch {
 	case el.err != nil:
 		return errors.Join(ErrNotLeader, el.err)
-	case el.term == nil || el.term.Err() != nil || el.election.Err(el.term) != nil:
+	case el.term == nil || el.term.Context().Err() != nil || el.term.Err() != nil:
 		return ErrNotLeader
 	}
 	return nil

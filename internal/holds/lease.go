@@ -49,16 +49,11 @@ type leaseKey struct {
 	name string
 }
 
-// Carried returns the lease of the lock of that name that ctx carries, or nil. It may be over.
-func (c *Holds) Carried(ctx context.Context, name string) *Lease {
-	l, _ := ctx.Value(leaseKey{c, name}).(*Lease)
-	return l
-}
-
-// CarriedAndHeld is Carried, but passes over leases that are over.
+// CarriedAndHeld returns the innermost lease of the lock of that name that ctx carries and that
+// is not over, or nil.
 func (c *Holds) CarriedAndHeld(ctx context.Context, name string) *Lease {
 	for {
-		l := c.Carried(ctx, name)
+		l, _ := ctx.Value(leaseKey{c, name}).(*Lease)
 		if l == nil || l.Err() == nil {
 			return l
 		}

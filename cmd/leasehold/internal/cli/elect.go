@@ -73,7 +73,7 @@ func elect(p *program, c *cobra.Command, o runFlags, args []string) error {
 		return startFailed(err)
 	}
 	d := &candidate{
-		p: p, name: name, options: options, budget: budget,
+		p: p, name: name, budget: budget,
 		cmd: runner.Command{Path: path, Args: command, Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr},
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -87,7 +87,7 @@ func elect(p *program, c *cobra.Command, o runFlags, args []string) error {
 	st, err := p.openStore(ctx, c)
 	if err == nil {
 		d.cmd.Tether = tether(st)
-		d.client = leasehold.New(st, &leasehold.Options{Logger: p.voice.electionLogger()})
+		client := leasehold.New(st, &leasehold.Options{Logger: p.voice.electionLogger()})
 		options.OnWait = func(reason error) {
 			if nested(reason) {
 				cancel(nestedError(name))
@@ -95,7 +95,7 @@ func elect(p *program, c *cobra.Command, o runFlags, args []string) error {
 			}
 			d.because(reason)
 		}
-		err = d.client.Election(name).With(options).Run(ctx, d.lead)
+		err = client.Election(name).With(options).Run(ctx, d.lead)
 		d.elected() // or given up
 		if closed := st.Close(); closed != nil {
 			p.voice.note("warning: closing the store: %v", closed)
@@ -118,9 +118,7 @@ func elect(p *program, c *cobra.Command, o runFlags, args []string) error {
 // candidate is one candidate of an election that runs a command.
 type candidate struct {
 	p       *program
-	client  *leasehold.Client
 	name    string
-	options leasehold.LockOptions
 	budget  runner.Budget
 	cmd     runner.Command
 	signals relay
@@ -149,20 +147,15 @@ func (d *candidate) elected() {
 }
 
 // lead runs the command in a term. If it returns nil, the candidacy is over.
-func (d *candidate) lead(ctx context.Context) error {
+func (d *candidate) lead(_ context.Context, l *leasehold.Lease) error {
 	d.elected()
 	signals, ok := d.signals.begin()
 	if !ok {
 		return nil // asked to end just before
 	}
 	defer d.signals.end()
-	l, err := single(d.client.Mutex(d.name).With(d.options).Try(ctx)) // the lease that ctx carries
-	if err != nil {
-		return err
-	}
-	defer l.Release(ctx)
-	d.p.voice.note("leading %q with token %v", d.name, l.each()[0].Token())
-	o := runUnder(d.p, signals, l, d.budget, d.cmd, false)
+	d.p.voice.note("leading %q with token %v", d.name, l.Token())
+	o := runUnder(d.p, signals, singleLease{l}, d.budget, d.cmd, false)
 	o.Reap()
 	if _, ok := o.Err.(*runner.StartError); ok {
 		d.failed = startFailed(o.Err)
