@@ -61,7 +61,7 @@ func TestACLOfKubernetes(t *testing.T) {
 		"acl --user app --for show": kubernetesstore.ToShow,
 		"acl --user app --for ls":   kubernetesstore.ToList,
 	} {
-		want, err := kubernetesstore.Rights("jobs", "app", use)
+		want, err := kubernetesstore.Rights("kubernetes://jobs", "app", use)
 		if p := s.run(0, strings.Fields(args)...); err != nil || p.out.String() != want {
 			t.Errorf("%s: %s\nwant %s, %v", args, p.out.String(), want, err)
 		}
