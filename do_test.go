@@ -196,3 +196,34 @@ func TestReentryIntoALostLeaseFails(t *testing.T) {
 		})
 	})
 }
+
+// An option of a lock that comes from elsewhere can be set back to its default.
+func TestOptionsCanBeUnset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		held := b.acquire(b.c.Mutex("a"))
+		once := b.c.Mutex("a").With(leasehold.LockOptions{Tries: 1, NoRenew: true, MaxHold: time.Minute, Purpose: "tests"})
+		if _, err := once.Acquire(t.Context()); !errors.Is(err, leasehold.ErrBusy) {
+			t.Fatalf("Acquire with one try: %v, want ErrBusy", err)
+		}
+		lock := once.WithFunc(func(o *leasehold.LockOptions) {
+			if o.Purpose != "tests" {
+				t.Errorf("the options of the lock: %+v, want the purpose", o)
+			}
+			o.Tries, o.NoRenew, o.MaxHold = 0, false, 0
+		})
+		time.AfterFunc(time.Second, func() { b.release(held) })
+		l, err := lock.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if err := l.Err(); err != nil {
+			t.Errorf("a lease without a bound, after an hour: %v", err)
+		}
+		b.release(l)
+		if _, err := b.other().Mutex("a").Try(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -31,10 +31,18 @@ func (c *Client) Mutex(name string) *Lock { return &Lock{c: c, name: name} }
 func (l *Lock) Name() string { return l.name }
 
 // With returns a copy of l in which the fields set in o replace those of l. A zero
-// field of o changes nothing.
+// field of o changes nothing: WithFunc sets a field back.
 func (l *Lock) With(o LockOptions) *Lock {
+	return l.WithFunc(func(all *LockOptions) { *all = all.merge(o) })
+}
+
+// WithFunc returns a copy of l with the options that set leaves. It is called once, before
+// WithFunc returns, with the options of l, and can also set one back to its default:
+//
+//	patient := lock.WithFunc(func(o *leasehold.LockOptions) { o.Tries, o.Barge = 0, false })
+func (l *Lock) WithFunc(set func(o *LockOptions)) *Lock {
 	with := *l
-	with.o = l.o.merge(o)
+	set(&with.o)
 	return &with
 }
 
