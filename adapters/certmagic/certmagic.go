@@ -12,7 +12,7 @@ import (
 	"github.com/caddyserver/certmagic"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/held"
+	"github.com/leasehold-dev/leasehold/adapters/internal/held"
 )
 
 // Options configures a Storage. The zero value and nil mean the defaults.

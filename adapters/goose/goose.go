@@ -24,7 +24,7 @@ import (
 	"github.com/pressly/goose/v3/lock"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/held"
+	"github.com/leasehold-dev/leasehold/adapters/internal/held"
 )
 
 // Locker locks migrations. It is both a lock.SessionLocker and a lock.Locker, for

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/auth"
 
-	"github.com/leasehold-dev/leasehold/internal/redisurl"
+	"github.com/leasehold-dev/leasehold/adapters/internal/redisurl"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/tally"
+	"github.com/leasehold-dev/leasehold/adapters/internal/tally"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 

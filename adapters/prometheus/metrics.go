@@ -7,7 +7,7 @@ import (
 
 	prom "github.com/prometheus/client_golang/prometheus"
 
-	"github.com/leasehold-dev/leasehold/internal/tally"
+	"github.com/leasehold-dev/leasehold/adapters/internal/tally"
 )
 
 // metrics are the metrics of locks, for all classes.

@@ -3,7 +3,7 @@ package prometheus
 import (
 	prom "github.com/prometheus/client_golang/prometheus"
 
-	"github.com/leasehold-dev/leasehold/internal/tally"
+	"github.com/leasehold-dev/leasehold/adapters/internal/tally"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 

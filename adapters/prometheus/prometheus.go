@@ -43,7 +43,7 @@ import (
 	prom "github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/tally"
+	"github.com/leasehold-dev/leasehold/adapters/internal/tally"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/leasehold-dev/leasehold/internal/redisurl"
+	"github.com/leasehold-dev/leasehold/adapters/internal/redisurl"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/held"
+	"github.com/leasehold-dev/leasehold/adapters/internal/held"
 	"github.com/leasehold-dev/leasehold/store"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/tally"
+	"github.com/leasehold-dev/leasehold/adapters/internal/tally"
 	"github.com/leasehold-dev/leasehold/store"
 )
 

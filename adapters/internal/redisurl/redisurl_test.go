@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/leasehold-dev/leasehold/internal/redisurl"
+	"github.com/leasehold-dev/leasehold/adapters/internal/redisurl"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
