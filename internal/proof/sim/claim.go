@@ -20,6 +20,7 @@ type claim struct {
 	at           time.Duration
 	last         bool // of the rounds after all faults
 	giving, over bool // the holder has begun to release; it has ended
+	freed        bool // an operator has freed the lock at once, or is about to, and the holder may not know it
 }
 
 // ended reports whether the holder has been notified that the lease is over.

@@ -182,6 +182,9 @@ func (c *client) sees(do func()) {
 
 func (c *client) paused() bool { return c.woken.Load() != 0 }
 
+// operates reports whether the process is an operator's.
+func (c *client) operates() bool { return c.index >= len(c.w.clients) }
+
 // running reports whether the client's code runs now.
 func (c *client) running() bool { return !c.dead && !c.paused() }
 

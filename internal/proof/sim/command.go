@@ -23,15 +23,21 @@ type op struct {
 	owners []int         // their numbers
 	rank   uint64        // of the first owner: when it began to wait
 	ttl    time.Duration // of an acquire
+	bars   time.Duration // of a release: for how long it keeps late requests of its owner out
 	// Of locks that several can hold:
 	weight int64  // that an acquire wants
 	heals  bool   // an acquire of a lease that the node has lost
 	must   string // the slots that its owner must have; empty if any will do
 	breaks bool   // it ends the lease of its owner at once, for an operator
+
+	operator bool // an operator has sent it
 }
 
 // releases reports whether the command ends leases, or places, of its first owner.
 func (o op) releases() bool { return o.name == "release" || o.name == "return" }
+
+// ends reports whether an operator ends leases, or places, of its first owner by the command.
+func (o op) ends() bool { return o.operator && (o.releases() || o.breaks) }
 
 // acquires reports whether it asks for a lock.
 func (o op) acquires() bool { return o.name == "acquire" || o.name == "return" }
@@ -84,22 +90,25 @@ func (n *names) parse(s *simredis.Server, words []string) op {
 	} else if (o.name == "acquire" || o.name == "release") && len(args) > 0 {
 		request, args = args[0], args[1:]
 	}
-	lasts := "" // the TTL
-	if o.name == "acquire" {
-		lasts, _, _ = strings.Cut(request[min(1, len(request)):], " ")
-	}
+	// The TTL, or how long the tombstone lasts.
+	lasts, _, _ := strings.Cut(request[min(1, len(request)):], " ")
 	if o.name == "renewHold" && list {
 		args = args[1:] // without their number
 	}
 	o.readShared(args)
 	if same, ok := mutexNames[o.name]; ok {
-		if o.name = same; len(args) > 3 {
+		if o.name = same; o.releases() && len(args) > 0 {
+			lasts = args[0]
+		} else if len(args) > 3 {
 			lasts = args[3]
 		}
 	}
-	if o.name == "acquire" {
-		ms, _ := strconv.Atoi(lasts)
+	ms, _ := strconv.Atoi(lasts)
+	switch o.name {
+	case "acquire":
 		o.ttl = time.Duration(ms) * time.Millisecond
+	case "release":
+		o.bars = time.Duration(ms) * time.Millisecond
 	}
 	for i, w := range words[3:] {
 		if i == 0 {

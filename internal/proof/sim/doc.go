@@ -70,8 +70,8 @@
 // to the resource with a smaller token than was seen there. Each attempt has an owner of its own. An operator (Script.Operator)
 // ends no other lease than the one that it was shown, and a lease that it breaks ends as any
 // other. If it frees the lock at once, the resource refuses what the former holder writes late. A
-// lock that was
-// released is free on a majority; one that was called gone is gone. No node is
+// client that did not know yet of the lease asks on under its owner, and what it is granted after that
+// is a lease like any other. A lock that was released is free on a majority; one that was called gone is gone. No node is
 // left without a release of what it granted, gives a lock after its release, or
 // keeps one after the end; no goroutine stays. A lock that nobody has is granted to
 // a waiter within four node timeouts and a quarter of a second, while

@@ -43,6 +43,12 @@ func (h *holders) grants(c *claim) {
 		h.wrong(Owner, "%s and %s", h.name(o.holder), h.name(c))
 	}
 	o.holder = c
+	// If an operator has freed the lock before the owner knew that it had it, the owner may learn late
+	// of the lease that is over. Or it asked on: if a majority has granted it the lock again, its lease
+	// is one like any other.
+	if c.freed = o.freed && h.on(c) < moreThanHalf(len(h.w.nodes)); o.cut && !c.freed {
+		h.tally.Regained++
+	}
 	if o.least = 0; c.minHold > 0 && c.k.c.goneOn < c.at {
 		o.least = c.at + c.minHold
 	}
@@ -52,7 +58,9 @@ func (h *holders) grants(c *claim) {
 	if c.ended() || c.lease.Err() != nil {
 		return // over before anybody could act on it
 	}
-	h.draws(c)
+	if !c.freed {
+		h.draws(c)
+	}
 	h.compare(c)
 }
 
@@ -62,10 +70,18 @@ func (h *holders) names(n note) {
 	h.tally.Named++
 	o := h.w.owner(h.hist.number(n.text))
 	o.named, o.freed, o.least = true, o.freed || n.frees, 0
+	if n.frees && o.holder != nil {
+		o.holder.freed = true
+	}
 }
 
-// freed reports whether an operator has freed the lock of c at once.
-func (h *holders) freed(c *claim) bool { return h.w.owner(c.owner).freed }
+// cuts notes that a node has ended the lease of an owner for an operator.
+func (h *holders) cuts(number int) {
+	o := h.w.owner(number)
+	if o.cut = true; o.freed && o.holder != nil {
+		o.holder.freed = true
+	}
+}
 
 func (h *holders) name(c *claim) string {
 	return fmt.Sprintf("o%d (c%d.w%d, lock %d, token %d)", c.owner, c.k.c.index+1, c.k.index, c.lock+1, c.lease.Token())
@@ -101,7 +117,7 @@ func (h *holders) compare(c *claim) {
 	}
 	weight, trusted, together := c.weight, c.weight, 1
 	for _, o := range h.claims {
-		if o == c || o.lock != c.lock || o.over || !o.k.c.running() || o.ended() || h.freed(o) || h.freed(c) {
+		if o == c || o.lock != c.lock || o.over || !o.k.c.running() || o.ended() || o.freed || c.freed {
 			continue
 		}
 		valid := o.lease.Err() == nil
@@ -194,7 +210,7 @@ func (h *holders) ends(c *claim) {
 	if h.w.script.Roll { // a majority of what, depends on whom you ask
 		return
 	}
-	if asleep := h.drowsy(c) || h.w.now() < c.k.c.goneOn+time.Millisecond; asleep || c.giving || o.freed {
+	if asleep := h.drowsy(c) || h.w.now() < c.k.c.goneOn+time.Millisecond; asleep || c.giving || c.freed {
 		return
 	}
 	if on := h.on(c); !o.named && lost.Cause == leasehold.LostDenied && on >= moreThanHalf(len(h.w.nodes)) {
@@ -258,7 +274,7 @@ func (h *holders) writes(c *claim) {
 	if c.shares() && len(h.w.nodes) > 1 {
 		return // the resource checks the tokens of writers only
 	}
-	if t, last := uint64(c.lease.Token()), r.written[c.slot()]; t < last && h.freed(c) {
+	if t, last := uint64(c.lease.Token()), r.written[c.slot()]; t < last && c.freed {
 		h.tally.Refused++ // as it must
 	} else if t < last {
 		h.wrong(Stale, "%s writes after token %d", h.name(c), last)
@@ -270,7 +286,7 @@ func (h *holders) writes(c *claim) {
 // releases judges the outcome of a release that its holder was given.
 func (h *holders) releases(c *claim, err error) {
 	still := h.on(c)
-	if h.freed(c) || h.w.script.Roll || h.w.owner(c.owner).revived {
+	if c.freed || h.w.script.Roll || h.w.owner(c.owner).revived {
 		still = 0 // how many are too many depends on the list; or it came back by a Replay
 	}
 	if err != nil {

@@ -145,6 +145,11 @@ func (j *judge) resumed(c *client) { j.goneOn = append(j.goneOn, c) }
 func (j *judge) died(c *client)    { j.holders.died(c) }
 func (j *judge) applied(n *node, o op, said []byte, replayed bool) {
 	j.leftovers.applied(n, o, said, replayed)
+	if o.ends() || o.operator && o.name == "break" {
+		for _, owner := range o.owners {
+			j.holders.cuts(owner)
+		}
+	}
 	if o.lock < 0 || j.w.switches.Trusting || j.w.script.kind(o.lock).IsMutex() {
 		return
 	}

@@ -32,7 +32,7 @@ func (l *leftovers) applied(n *node, o op, said []byte, replayed bool) {
 		l.tally.Returned++
 	}
 	if o.releases() && len(o.owners) > 0 && !refused {
-		l.released(n, o.owners[0])
+		l.released(n, o.owners[0], o)
 	}
 	l.compareHolders(n, o)
 }
@@ -41,11 +41,17 @@ func (l *leftovers) applied(n *node, o op, said []byte, replayed bool) {
 func yes(said []byte) bool    { return firstNumber(said) == '1' }
 func buried(said []byte) bool { return firstNumber(said) == '2' }
 
-// released judges that a node ends a lease only on request.
-func (l *leftovers) released(n *node, number int) {
-	n.releasedAt[number] = n.clock()
+// released judges that a node ends a lease only on request. The owner may not have the lock again
+// there. If it was an operator that released it, its client may go on to ask: then it may have the lock
+// again when the operator does not keep it out any more.
+func (l *leftovers) released(n *node, number int, by op) {
 	o := l.w.owner(number)
-	if early := o.least - l.w.now(); early > 0 && o.client >= 0 && l.w.clients[o.client].running() {
+	bars := o.ttl
+	if by.operator {
+		bars = by.bars
+	}
+	n.barred[number] = max(n.barred[number], n.clock().Add(bars))
+	if early := o.least - l.w.now(); early > 0 && o.client >= 0 && l.w.clients[o.client].running() && !(by.operator && o.freed) {
 		l.wrong(Answers, "o%d is released %v before its least hold is over", number, early)
 		o.least = 0
 	}
@@ -79,7 +85,7 @@ func (l *leftovers) givenTo(n *node, number int, by op) {
 			l.wrong(Idle, "node n%d hands the lock to o%d, whose process is dead, by: %v", n.index+1, number, by)
 		}
 	}
-	if at, ok := n.releasedAt[number]; ok && n.clock().Sub(at) < o.ttl && !o.revived {
+	if n.clock() < n.barred[number] && !o.revived {
 		l.wrong(Orphan, "node n%d gives the lock to o%d, which it was told to release before, by: %v", n.index+1, number, by)
 	}
 }

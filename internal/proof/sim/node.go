@@ -51,9 +51,9 @@ type node struct {
 	discounted time.Duration
 	holders    [][]int // of each lock, as the judge has last seen
 	offered    []offer // of each lock
-	// releasedAt is when each owner was last released here, by the node's clock, as
-	// far as the node can know.
-	releasedAt map[int]clock.Instant
+	// barred is until when each owner that was released here may not have a lock, by the node's
+	// clock, as far as the node can know.
+	barred map[int]clock.Instant
 }
 
 // offer is a free lock of which a node notified one barging waiter. No other waiter is
@@ -77,7 +77,7 @@ type task struct {
 const midnight = clock.Instant(1767225600 * time.Second)
 
 func newNode(w *world, i int) *node {
-	n := &node{w: w, index: i, up: true, holders: make([][]int, w.script.Locks), offered: make([]offer, w.script.Locks), releasedAt: map[int]clock.Instant{}, ails: map[string]bool{}}
+	n := &node{w: w, index: i, up: true, holders: make([][]int, w.script.Locks), offered: make([]offer, w.script.Locks), barred: map[int]clock.Instant{}, ails: map[string]bool{}}
 	n.epoch = midnight.Add(time.Duration(w.rng.Int64N(int64(2*clockError))) - clockError)
 	n.ppm = w.rng.Int64N(2*clockRate+1) - clockRate
 	n.durable = true
@@ -126,7 +126,7 @@ func (n *node) quarantineLeft() time.Duration { return n.trueLength(max(0, n.ope
 // mayHaveForgotten begins a quarantine, if there is one: a server that is alone is only
 // put into one for locks that require it.
 func (n *node) mayHaveForgotten() {
-	clear(n.releasedAt)
+	clear(n.barred)
 	n.opens = max(n.opens, n.clock().Add(n.w.script.quarantine()))
 	n.unseen = true
 	n.w.trace.crashed(n)
@@ -208,7 +208,7 @@ func (n *node) finish() {
 		k.s.l.open--
 		return
 	}
-	k.g.answers[k.at] = n.apply(k.s.session, k.words, false, k.g.left)
+	k.g.answers[k.at] = n.apply(k.s.session, k.words, delivery{left: k.g.left, operator: k.s.l.c.operates()})
 	if k.g.done++; k.g.done < len(k.g.commands) {
 		return
 	}
@@ -224,19 +224,32 @@ func (n *node) finish() {
 func (n *node) replays(words []string) {
 	session := n.server.Connect(func([]byte) {})
 	defer session.Close()
-	n.apply(session, words, true, 0)
+	n.apply(session, words, delivery{replayed: true})
 	for _, s := range n.spoken {
 		s.flush()
 	}
 	n.spoken = nil
 }
 
-// apply is the atomic step of one command, which left then.
-func (n *node) apply(session *simredis.Conn, words []string, replayed bool, left time.Duration) []byte {
+// delivery is how a command came to a node: when it left, whether an operator sent it, and whether
+// somebody on the way sent it once more.
+type delivery struct {
+	left               time.Duration
+	operator, replayed bool
+}
+
+// apply is the atomic step of one command.
+func (n *node) apply(session *simredis.Conn, words []string, d delivery) []byte {
 	o := n.w.names.read(n.server, words)
+	o.operator = d.operator && !n.w.switches.Disguised
 	before := n.mark()
 	isList := n.w.names.isList(n.server, words)
 	said := onlyReply(session.Do(words), isList)
+	if o.ends() && n.w.switches.Blunt {
+		d := n.server.Data()
+		delete(d, lockName(o.lock))
+		n.server.Load(d)
+	}
 	result := said
 	if isList {
 		_, result = afterClock(said)
@@ -248,9 +261,9 @@ func (n *node) apply(session *simredis.Conn, words []string, replayed bool, left
 	if (o.name == "arrive" || o.acquires()) && (result[0] == '*' || granted) {
 		n.visited()
 	}
-	n.w.hist.applies(n.index, o, result, replayed)
-	n.w.judge.applied(n, o, result, replayed)
-	n.w.trace.applied(n, o, result, left)
+	n.w.hist.applies(n.index, o, result, d.replayed)
+	n.w.judge.applied(n, o, result, d.replayed)
+	n.w.trace.applied(n, o, result, d.left)
 	return said
 }
 
@@ -287,7 +300,7 @@ func (n *node) forget() {
 		delete(d, lockName(i))
 	}
 	n.server.Load(d)
-	clear(n.releasedAt)
+	clear(n.barred)
 }
 
 // wipe loses everything, with the mark by which the scripts know that the server may

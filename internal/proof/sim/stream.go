@@ -86,8 +86,9 @@ func (s *stream) transmit() {
 	g.sort(ops)
 	for _, i := range g.order {
 		o := s.l.w.names.number(ops[i])
+		o.operator = s.l.c.operates() && !s.l.w.switches.Disguised
 		s.l.w.appears(o, s.l.c)
-		s.l.w.trace.sends(o, g.commands[i], s.l.c.index >= len(s.l.w.clients))
+		s.l.w.trace.sends(o, g.commands[i])
 		s.l.c.sent(o)
 	}
 	s.recordSend(g)

@@ -14,6 +14,10 @@ type Switches struct {
 	// Careless: an operator ends the lease of the present holder, and not the one that it was
 	// shown.
 	Careless bool
+	// Disguised: what an operator sends passes for what a client sends.
+	Disguised bool
+	// Blunt: a node that releases an owner for an operator ends whatever lease the lock has then.
+	Blunt bool
 	// Patient: the judge does not limit how long a lock may stay free while it is wanted.
 	Patient bool
 	// PromisesOnly: what nodes and clients do is not compared with the steps of the proof.

@@ -18,6 +18,7 @@ type Tally struct {
 	Named      int // leases that an operator ended
 	Broken     int // of these, by holders that knew it was broken
 	Refused    int // writes of holders whose lock an operator freed at once
+	Regained   int // leases of owners that an operator had ended before they knew that they had one
 	Crowd      int // most valid leases of one lock at once
 	Returned   int // places in the queue that were taken with a release, node by node
 }
@@ -33,9 +34,9 @@ func (t *Tally) Add(u Tally) {
 	}
 }
 
-func (t *Tally) fields() [18]*int {
+func (t *Tally) fields() [19]*int {
 	return [...]*int{
 		&t.Events, &t.Grants, &t.Refusals, &t.Losses, &t.Notified, &t.Writes, &t.Releases, &t.Extensions,
-		&t.Renewals, &t.Confirms, &t.Buried, &t.Heals, &t.Handed, &t.Named, &t.Broken, &t.Refused, &t.Crowd, &t.Returned,
+		&t.Renewals, &t.Confirms, &t.Buried, &t.Heals, &t.Handed, &t.Named, &t.Broken, &t.Refused, &t.Regained, &t.Crowd, &t.Returned,
 	}
 }

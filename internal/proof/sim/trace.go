@@ -34,33 +34,37 @@ type lockTrace struct {
 	state    *induct.State
 	owners   map[int]*owned   // by the numbers of owners
 	attempts map[int]*attempt // by their numbers; see number
-	leaving  []departure      // whose release has just left
+	leaving  []int            // owners whose release has just left
 	nodes    []nodeTrace
 }
 
 // owned is what an owner has of a lock. Of a slot it has an attempt for each set of slots that a
-// node gave it: a client counts only nodes that gave it the same.
+// node gave it: a client counts only nodes that gave it the same. If an operator ends its lease before
+// its client knows of it, what nodes grant it after that is another attempt.
 type owned struct {
-	ttl   time.Duration
-	reads bool     // it is a reader's
-	ended bool     // it was given up, or released
-	sets  []string // of slots
-	must  string   // the set that it asks for alone
+	ttl     time.Duration
+	reads   bool     // it is a reader's
+	ended   bool     // it was given up, or released
+	cut     bool     // an operator has ended a lease of it, of which its client may not have known
+	must    string   // the set of slots that it asks for alone
+	tenures []tenure // of its attempts
+}
+
+// tenure tells the attempts of an owner apart.
+type tenure struct {
+	slots string // of a semaphore
+	cuts  int    // how often an operator had ended the owner's lease at the node before
 }
 
 // attempt is one owner value, as its client uses it.
 type attempt struct {
 	*owned
+	tenure
 	ended bool          // given up, or released
 	broke bool          // an operator has broken its lease
 	lease bool          // it has had its lease
+	loose bool          // its lease rests on what an operator has ended in part
 	until time.Duration // the end of the validity
-}
-
-// departure is a release that has just left: of an owner by its client, or by an operator.
-type departure struct {
-	owner  int
-	breaks bool
 }
 
 // nodeTrace is what is known of a lock at a node.
@@ -73,6 +77,7 @@ type nodeTrace struct {
 	opens    time.Duration         // the end of the quarantine
 	trusted  time.Duration         // clients count no answer of it before then
 	places   map[int]time.Duration // when the request left that an owner's place is from
+	cuts     map[int]int           // how often an operator has ended an owner's lease here
 	// By attempt: when the request left by which its lease was extended, when the last promise ends,
 	// and what the node stands at.
 	extended, promised map[int]time.Duration
@@ -112,7 +117,7 @@ func newTrace(w *world) *trace {
 func (t *trace) newLock(i, slot int) *lockTrace {
 	l := &lockTrace{t: t, lock: i, slot: slot, several: !t.w.script.kind(i).IsMutex(), owners: map[int]*owned{}, attempts: map[int]*attempt{}}
 	for range t.w.nodes {
-		l.nodes = append(l.nodes, nodeTrace{holders: map[int]bool{}, places: map[int]time.Duration{}, grants: map[int][]answer{}, extended: map[int]time.Duration{}, promised: map[int]time.Duration{}})
+		l.nodes = append(l.nodes, nodeTrace{holders: map[int]bool{}, places: map[int]time.Duration{}, cuts: map[int]int{}, grants: map[int][]answer{}, extended: map[int]time.Duration{}, promised: map[int]time.Duration{}})
 	}
 	l.state = steps().Start(induct.World{
 		Nodes:   len(t.w.nodes),
@@ -149,11 +154,7 @@ func (l *lockTrace) apply(step string, args ...int64) {
 	if r := new(induct.Refusal); errors.As(err, &r) {
 		text = strings.ReplaceAll(text, "\n\t", ": ")
 	}
-	known := "attempt 1 is o1"
-	if l.slot >= 0 {
-		known = fmt.Sprintf("attempt %d is o1 with the first slots that a node gave it", perOwner)
-	}
-	l.t.w.findings.wrong(Step, "%s (%s, node 0 is n1): %s", l, known, text)
+	l.t.w.findings.wrong(Step, "%s (the first attempt of o1 is %d, node 0 is n1): %s", l, perOwner, text)
 }
 
 func (l *lockTrace) String() string {
@@ -177,19 +178,19 @@ func (t *trace) of(lock int) []*lockTrace {
 }
 
 // sends: a client's request leaves.
-func (t *trace) sends(o op, words []string, operator bool) {
+func (t *trace) sends(o op, words []string) {
 	if len(o.owners) == 0 {
 		return
 	}
 	for _, l := range t.of(o.lock) {
-		l.sends(o, words, operator)
+		l.sends(o, words)
 	}
 }
 
-func (l *lockTrace) sends(o op, words []string, operator bool) {
+func (l *lockTrace) sends(o op, words []string) {
 	asks, ttl := o.owners[0], o.ttl
-	if o.releases() || o.breaks {
-		l.leaving = append(l.leaving, departure{asks, operator})
+	if !o.ends() && (o.releases() || o.breaks) {
+		l.leaving = append(l.leaving, asks)
 		asks = o.owners[len(o.owners)-1]
 	}
 	if o.name == "return" {
@@ -199,13 +200,20 @@ func (l *lockTrace) sends(o op, words []string, operator bool) {
 	if o.acquires() && l.owners[asks] == nil {
 		l.owners[asks] = &owned{ttl: ttl, reads: kind.Shared && o.weight < kind.Limit}
 		if l.slot < 0 {
-			l.number(asks, "") // it begins
+			l.number(asks, tenure{}) // it begins
 		}
 	}
 	if by := l.owners[asks]; o.must != "" && l.slot >= 0 && by != nil {
 		by.must = o.must
-		for _, a := range l.attemptsOf(asks, by.must) {
-			l.givesUp(a)
+		l.wantsNoOther(asks, by.must)
+	}
+}
+
+// wantsNoOther gives up an owner's attempts for other slots.
+func (l *lockTrace) wantsNoOther(owner int, slots string) {
+	for _, n := range l.attemptsOf(owner) {
+		if l.attempts[n].slots != slots {
+			l.givesUp(n)
 		}
 	}
 }
@@ -213,50 +221,43 @@ func (l *lockTrace) sends(o op, words []string, operator bool) {
 // perOwner is how many attempts of one owner have a number.
 const perOwner = 100
 
-// number is the number of an owner's attempt for the slots, which begins if it is new: the owner's
-// own of a lock that is no semaphore. It is 0 for an owner that has not asked.
-func (l *lockTrace) number(owner int, slots string) int {
+// number is the number of an owner's attempt, which begins if it is new. It is 0 for an owner that
+// has not asked.
+func (l *lockTrace) number(owner int, of tenure) int {
 	by := l.owners[owner]
 	if by == nil {
 		return 0
 	}
-	n := owner
-	if l.slot >= 0 {
-		i := slices.Index(by.sets, slots)
-		if i < 0 {
-			i, by.sets = len(by.sets), append(by.sets, slots)
-		}
-		n = owner*perOwner + i
+	if l.slot < 0 {
+		of.slots = ""
 	}
+	i := slices.Index(by.tenures, of)
+	if i < 0 {
+		i, by.tenures = len(by.tenures), append(by.tenures, of)
+	}
+	n := owner*perOwner + i
 	if l.attempts[n] == nil {
-		l.attempts[n] = &attempt{owned: by}
+		l.attempts[n] = &attempt{owned: by, tenure: of}
 		l.apply("begin", int64(n))
-		if by.ended || by.must != "" && by.must != slots {
+		if by.ended || by.must != "" && by.must != of.slots {
 			l.givesUp(n)
 		}
 	}
 	return n
 }
 
-func (l *lockTrace) ownerOf(attempt int) int {
-	if l.slot < 0 {
-		return attempt
-	}
-	return attempt / perOwner
+// numberAt is the number of the attempt that a node has of an owner with these slots.
+func (l *lockTrace) numberAt(n *node, owner int, slots string) int {
+	return l.number(owner, tenure{slots, l.nodes[n.index].cuts[owner]})
 }
 
-// attemptsOf are the attempts of an owner, except the one for these slots.
-func (l *lockTrace) attemptsOf(owner int, slots string) (all []int) {
-	by := l.owners[owner]
-	switch {
-	case by == nil:
-	case l.slot < 0:
-		all = append(all, owner)
-	default:
-		for i, set := range by.sets {
-			if set != slots {
-				all = append(all, owner*perOwner+i)
-			}
+func ownerOfAttempt(n int) int { return n / perOwner }
+
+// attemptsOf are the attempts of an owner.
+func (l *lockTrace) attemptsOf(owner int) (all []int) {
+	if by := l.owners[owner]; by != nil {
+		for i := range by.tenures {
+			all = append(all, owner*perOwner+i)
 		}
 	}
 	return all
@@ -281,29 +282,33 @@ func ttlOfReturn(words []string) time.Duration {
 // left: what clients had to say has left, and their notes are heard.
 func (t *trace) left() {
 	for _, l := range t.locks {
-		for _, d := range l.leaving {
-			l.departs(d)
+		for _, owner := range l.leaving {
+			l.departs(owner)
 		}
 		l.leaving = l.leaving[:0]
 	}
 }
 
-// departs: the release of an owner has left.
-func (l *lockTrace) departs(d departure) {
-	by := l.owners[d.owner]
-	if by == nil {
-		return
+// departs: the release of an owner by its client has left.
+func (l *lockTrace) departs(owner int) {
+	if by := l.owners[owner]; by != nil {
+		by.ended = true
 	}
-	all := l.attemptsOf(d.owner, "")
-	broken := d.breaks && slices.ContainsFunc(all, func(n int) bool { return l.attempts[n].lease })
-	by.ended = by.ended || !broken
-	for _, n := range all {
-		if a := l.attempts[n]; !broken || !a.lease {
-			l.givesUp(n)
-		} else if !a.ended && !a.broke {
-			a.broke = true
-			l.apply("break", int64(n))
-		}
+	for _, n := range l.attemptsOf(owner) {
+		l.givesUp(n)
+	}
+}
+
+// cuts: a node is about to end an attempt for an operator. One that has no lease yet is over: its
+// client may go on to ask, with another one.
+func (l *lockTrace) cuts(n int) {
+	a := l.attempts[n]
+	switch a.cut = true; {
+	case !a.lease:
+		l.givesUp(n)
+	case !a.ended && !a.broke:
+		a.broke = true
+		l.apply("break", int64(n))
 	}
 }
 
@@ -350,25 +355,39 @@ func (l *lockTrace) applied(n *node, o op, said []byte, left time.Duration, leas
 	at, node := &l.nodes[n.index], int64(n.index)
 	for _, was := range slices.Sorted(maps.Keys(at.holders)) {
 		isResidue := at.holders[was]
-		if slices.ContainsFunc(leases, func(h held) bool { return l.number(h.owner, h.slots) == was }) {
+		if slices.ContainsFunc(leases, func(h held) bool { return l.numberAt(n, h.owner, h.slots) == was }) {
 			continue
 		}
 		delete(at.holders, was)
 		// An owner that wants other slots has given up these.
 		ends := o.releases() || o.breaks || l.slot >= 0 && l.attempts[was].ended
+		named := slices.Contains(o.owners, ownerOfAttempt(was))
+		if named && o.ends() {
+			l.cuts(was)
+		}
 		switch {
 		case isResidue:
-		case ends && slices.Contains(o.owners, l.ownerOf(was)):
+		case ends && named:
 			l.apply("release", node, int64(was))
 		default:
 			l.apply("forget", node, int64(was))
+		}
+	}
+	if o.lock == l.lock && o.ends() && said[0] != '-' {
+		for _, owner := range o.owners {
+			if !slices.ContainsFunc(leases, func(h held) bool { return h.owner == owner }) {
+				at.cuts[owner]++
+				if by := l.owners[owner]; by != nil {
+					by.cut = true
+				}
+			}
 		}
 	}
 	if o.lock == l.lock && o.acquires() && said[0] != '-' {
 		l.place(n, o, left)
 	}
 	if o.lock == l.lock && o.name == "confirm" && yes(said) && (l.slot < 0 || hasSlot(o.must, l.slot)) {
-		by := l.number(o.owners[0], o.must)
+		by := l.numberAt(n, o.owners[0], o.must)
 		if _, has := at.holders[by]; !has {
 			l.confirms(n, by)
 		}
@@ -380,7 +399,7 @@ func (l *lockTrace) applied(n *node, o op, said []byte, left time.Duration, leas
 
 // has: after a command, a node has a lease.
 func (l *lockTrace) has(n *node, o op, said []byte, left time.Duration, h held) {
-	at, node, holder := &l.nodes[n.index], int64(n.index), l.number(h.owner, h.slots)
+	at, node, holder := &l.nodes[n.index], int64(n.index), l.numberAt(n, h.owner, h.slots)
 	isResidue, had := at.holders[holder]
 	at.holders[holder] = isResidue
 	a := l.attempts[holder]
@@ -400,6 +419,9 @@ func (l *lockTrace) has(n *node, o op, said []byte, left time.Duration, h held) 
 		}
 		if a.reads {
 			l.grants(n, h, left)
+			break
+		} else if a.cut && !a.lease { // see wins
+			at.holders[holder] = true
 			break
 		}
 		if l.t.w.now() >= at.trusted {
@@ -453,7 +475,7 @@ func (l *lockTrace) tokenOf(n *node, h held) uint64 {
 }
 
 func (l *lockTrace) grants(n *node, h held, left time.Duration) {
-	at, owner := &l.nodes[n.index], l.number(h.owner, h.slots)
+	at, owner := &l.nodes[n.index], l.numberAt(n, h.owner, h.slots)
 	token := l.tokenOf(n, h)
 	a, counts := l.attempts[owner], l.t.w.now() >= at.trusted
 	if counts {
@@ -502,7 +524,7 @@ func (l *lockTrace) crashed(n *node) {
 	clear(at.holders)
 	l.apply("crash", node, int64(at.opens), int64(l.counter(n)))
 	for _, h := range l.among(l.leasesAt(n)) {
-		number := l.number(h.owner, h.slots)
+		number := l.numberAt(n, h.owner, h.slots)
 		a := l.attempts[number]
 		switch {
 		case a == nil:
@@ -545,7 +567,7 @@ func (t *trace) granted(c *claim) {
 	}
 	token := uint64(c.lease.Token())
 	if all[0].slot < 0 {
-		all[0].wins(all[0].number(c.owner, ""), token, until)
+		all[0].wins(c.owner, "", token, until)
 		return
 	}
 	slots := t.slotsOf(c, all, token, until)
@@ -553,11 +575,9 @@ func (t *trace) granted(c *claim) {
 		if by := l.owners[c.owner]; by != nil {
 			by.must = slots
 		}
-		for _, n := range l.attemptsOf(c.owner, slots) {
-			l.givesUp(n)
-		}
+		l.wantsNoOther(c.owner, slots)
 		if hasSlot(slots, l.slot) {
-			l.wins(l.number(c.owner, slots), token, until)
+			l.wins(c.owner, slots, token, until)
 		}
 	}
 	if want := int(c.weight); len(t.w.nodes) > 1 && strings.Count(slots, ",")+1 != want {
@@ -570,8 +590,9 @@ func (t *trace) granted(c *claim) {
 func (t *trace) slotsOf(c *claim, all []*lockTrace, token uint64, until time.Duration) string {
 	if i := c.lease.Slot(); i < len(all) && all[i].owners[c.owner] != nil {
 		l := all[i]
-		for _, slots := range l.owners[c.owner].sets {
-			if isMajority(l.stands(l.number(c.owner, slots), token, until), len(l.nodes)) {
+		for _, n := range l.attemptsOf(c.owner) {
+			slots := l.attempts[n].slots
+			if isMajority(l.together(c.owner, slots, func(n int) uint64 { return l.stands(n, token, until) }), len(l.nodes)) {
 				return slots
 			}
 		}
@@ -579,13 +600,40 @@ func (t *trace) slotsOf(c *claim, all []*lockTrace, token uint64, until time.Dur
 	return strconv.Itoa(c.lease.Slot())
 }
 
-func (l *lockTrace) wins(n int, token uint64, until time.Duration) {
-	a := l.attempts[n]
-	if a == nil {
+// together is the set of nodes that are in the set of any of an owner's attempts for these slots.
+func (l *lockTrace) together(owner int, slots string, of func(n int) uint64) (set uint64) {
+	for _, n := range l.attemptsOf(owner) {
+		if l.attempts[n].slots == slots {
+			set |= of(n)
+		}
+	}
+	return set
+}
+
+// wins: an owner has its lease, by the attempt that a majority granted. If an operator has ended a lease
+// of the owner, this one may rest on answers from before that, in part. It is no lease to the proof
+// then: its client will find out.
+func (l *lockTrace) wins(owner int, slots string, token uint64, until time.Duration) {
+	by := l.owners[owner]
+	if by == nil {
+		return
+	}
+	stands := func(n int) uint64 { return l.stands(n, token, until) }
+	best := l.number(owner, tenure{slots: slots})
+	for _, n := range l.attemptsOf(owner) {
+		if l.attempts[n].slots == slots && isMajority(stands(n), len(l.nodes)) {
+			best = n
+		}
+	}
+	a, over := l.attempts[best], false
+	if by.cut && !by.ended && (a.ended || !isMajority(stands(best), len(l.nodes))) {
+		over = isMajority(l.together(owner, slots, stands), len(l.nodes))
+	}
+	if over {
 		return
 	}
 	a.lease, a.until = true, until
-	l.apply("win", int64(n), l.orAll(l.stands(n, token, until)), int64(token), int64(until))
+	l.apply("win", int64(best), l.orAll(stands(best)), int64(token), int64(until))
 }
 
 // stands is the set of nodes that stand at a token for an attempt until then.
@@ -619,10 +667,19 @@ func (t *trace) renewals(claims []*claim) {
 		}
 		until := t.deadline(c)
 		for _, l := range all {
-			for _, n := range l.attemptsOf(c.owner, "") {
-				if a := l.attempts[n]; a.lease && a.until != until {
-					a.until = until
-					l.apply("renew", int64(n), l.orAll(l.extended(n, until)), int64(until))
+			for _, n := range l.attemptsOf(c.owner) {
+				a := l.attempts[n]
+				if !a.lease || a.loose || a.until == until {
+					continue
+				}
+				a.until = until
+				extended := l.extended(n, until)
+				if !isMajority(extended, len(l.nodes)) { // unless some nodes have another attempt of it
+					all := l.together(c.owner, a.slots, func(n int) uint64 { return l.extended(n, until) })
+					a.loose = isMajority(all, len(l.nodes))
+				}
+				if !a.loose {
+					l.apply("renew", int64(n), l.orAll(extended), int64(until))
 				}
 			}
 		}

@@ -28,6 +28,9 @@ func mistake(change func(g *store.Grant, took time.Duration)) func(*world) {
 	}
 }
 
+// interrupting has an operator end the lease of a client that is cut off and asks on.
+func interrupting(seed uint64) Script { return attended(15+seed, 0) }
+
 // The steps of the proof do not include what these clients and nodes do wrong.
 func TestWrongStepsAreFound(t *testing.T) {
 	for _, c := range []struct {
@@ -61,6 +64,16 @@ func TestWrongStepsAreFound(t *testing.T) {
 			name: "a node grants in its quarantine", script: crashing,
 			switches: Switches{Edit: without("quarantine")},
 			says:     "the node's quarantine is over",
+		},
+		{
+			name: "a client has its lease again after another client ended it", script: interrupting,
+			switches: Switches{Disguised: true, StepsOnly: true},
+			says:     "the attempt was not given up",
+		},
+		{
+			name: "a node ends another lease for an operator", script: interrupting,
+			switches: Switches{Blunt: true, StepsOnly: true},
+			says:     "win(",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

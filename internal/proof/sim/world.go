@@ -70,6 +70,7 @@ type owner struct {
 	holder       *claim        // that has it, or had it last
 	named        bool          // an operator ends its lease
 	freed        bool          // and frees the lock at once
+	cut          bool          // a node has ended its lease for an operator
 	least        time.Duration // it is not to be released before, unless it is lost
 	revived      bool          // an acquire of it was replayed, and done
 	left         bool          // it is left to its TTL, as documented
@@ -249,7 +250,7 @@ func (w *world) owner(n int) *owner {
 func (w *world) appears(o op, c *client) {
 	for _, n := range o.owners {
 		by := w.owner(n)
-		if by.client < 0 && c.index < len(w.clients) {
+		if by.client < 0 && !c.operates() {
 			by.client, by.lock = c.index, o.lock
 		}
 		if o.ttl > 0 {
