@@ -40,6 +40,15 @@ func (g *Gate) Enter() error {
 // Stay counts one more call, closed or not. The caller is itself counted.
 func (g *Gate) Stay() { g.calls.Add(1) }
 
+// Go calls f on a goroutine of its own, as one more call. The caller is itself counted.
+func (g *Gate) Go(f func()) {
+	g.Stay()
+	go func() {
+		defer g.Leave()
+		f()
+	}()
+}
+
 // Leave ends a call that Enter or Stay counted.
 func (g *Gate) Leave() {
 	if g.calls.Add(-1) == closed {

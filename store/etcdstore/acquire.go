@@ -3,7 +3,6 @@ package etcdstore
 import (
 	"context"
 	"errors"
-	"math"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -23,10 +22,10 @@ func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 		return store.Grant{}, err
 	}
 	for {
-		p, g, v, doubt, err := s.enter(ctx, r.Lease, math.MaxInt)
+		p, g, v, err := s.enter(ctx, r.Lease)
 		switch {
 		case err != nil:
-			return g, s.refused(ctx, "acquire", r.Name, doubt, err)
+			return g, err
 		case p != nil:
 			if gone, err := s.took(ctx, p, start); gone {
 				continue
@@ -65,26 +64,26 @@ func (s *core) took(ctx context.Context, p *place, start clock.Instant) (gone bo
 
 // enter makes a place that holds the lock at once, if there is room. Otherwise p is nil, v
 // is what was read, and nothing remains of the attempt. The first try assumes that nobody
-// has the lock. Later ones fail if somebody else came first; after so many of them, p is
-// nil also if there is room.
-func (s *core) enter(ctx context.Context, of store.Lease, tries int) (p *place, g store.Grant, v *view, doubt bool, err error) {
-	if err := s.replaced.closed(s.clock.Now()); err != nil {
-		return nil, g, nil, false, err
-	}
-	var e entry
-	renew := func() error {
-		l, err := s.pool.leaseFor(ctx, of.TTL)
-		if err == nil {
-			p = s.newPlace(of, l)
-			e = p.entry(s.inbox.holderProcess())
+// has the lock. Later ones fail if somebody else came first.
+func (s *core) enter(ctx context.Context, of store.Lease) (p *place, g store.Grant, v *view, err error) {
+	doubt, again := false, true
+	defer func() {
+		if err != nil {
+			p, err = nil, s.refused(ctx, "acquire", of.Name, doubt, err)
 		}
-		return err
+	}()
+	if err := s.replaced.closed(s.clock.Now()); err != nil {
+		return nil, g, nil, err
 	}
-	if err := renew(); err != nil {
-		return nil, g, nil, false, err
-	}
-	again := false
-	for try := 1; ; try++ {
+	for {
+		if p == nil {
+			l, err := s.pool.leaseFor(ctx, of.TTL)
+			if err != nil {
+				return nil, g, nil, err
+			}
+			p = s.newPlace(of, l)
+		}
+		e := p.entry(s.inbox.holderProcess())
 		t, made := s.entry(of, e, v)
 		r, unsure, err := s.batches.commit(ctx, p.prefix, t)
 		if doubt = doubt || unsure; doubt {
@@ -94,19 +93,16 @@ func (s *core) enter(ctx context.Context, of store.Lease, tries int) (p *place, 
 			p.lease.answered(r.Header.RaftTerm)
 		}
 		switch {
-		case isGone(err) && !again: // the lease was revoked, or lost with the data of the server
-			again = true
+		case isGone(err) && again: // the lease was revoked, or lost with the data of the server
+			p, again = nil, false
 			s.pool.forget()
-			if err := renew(); err != nil {
-				return nil, g, nil, doubt, err
-			}
 			continue
 		case err != nil:
 			s.pool.revoke(p.lease)
-			return nil, g, nil, doubt, err
+			return nil, g, nil, err
 		case r.Succeeded:
 			p.create, p.slot, made.mod = r.Header.Revision, made.slot.key, r.Header.Revision
-			return p, s.admitted(made), nil, doubt, nil
+			return p, s.admitted(made), nil, nil
 		}
 		v = s.view(readingFor(of, p.key, 0), r)
 		if i := v.index(p.key, 0); i >= 0 { // an earlier try made it
@@ -114,17 +110,17 @@ func (s *core) enter(ctx context.Context, of store.Lease, tries int) (p *place, 
 			p.create, p.slot = made.create, made.slotKey()
 			if made.Broken {
 				s.leave(p)
-				return nil, g, nil, doubt, errBroken
+				return nil, g, nil, errBroken
 			}
-			return p, s.admitted(made), nil, doubt, nil
+			return p, s.admitted(made), nil, nil
 		}
-		if len(r.Responses[0].GetResponseRange().Kvs) != 0 {
+		broken := len(r.Responses[0].GetResponseRange().Kvs) != 0
+		if broken || v.owner(of.Owner) || rule.Owns(ranked(v.with(e).places), len(v.places)).Verdict != rule.Granted {
 			s.pool.done(p.lease)
-			return nil, g, nil, doubt, errBroken
-		}
-		if try == tries || v.owner(of.Owner) || rule.Owns(ranked(v.with(e).places), len(v.places)).Verdict != rule.Granted {
-			s.pool.done(p.lease)
-			return nil, g, v, doubt, nil
+			if broken {
+				return nil, g, nil, errBroken
+			}
+			return nil, g, v, nil
 		}
 	}
 }

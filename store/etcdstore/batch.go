@@ -18,16 +18,10 @@ type batches struct {
 	link   *link
 	sender *gather.Sender[*part]
 
-	mu sync.Mutex
 	// waiting are the prefixes of the locks that have a part whose caller waits. A batch has one
 	// part of a lock at most: the conditions of all are judged before the first of them changes
 	// anything.
-	waiting map[string]bool
-	// apart is how many of the next transactions go alone. It is set when a batch was refused:
-	// the cluster refuses the whole batch for one of its parts.
-	apart int
-	// refusals counts the batches that were refused in a row.
-	refusals int
+	waiting sync.Map
 }
 
 // part is a transaction on the keys of one lock. It changes no key of another lock.
@@ -53,15 +47,11 @@ type reply struct {
 // largest of them.
 const mostParts = 32
 
-// apartAfter is how many transactions go alone after a batch that was refused. If batches are refused
-// again and again, it is up to 1,024 times that.
-const apartAfter = 64
-
 // mostAlone is how many steps go alone at once before others go together.
 const mostAlone = 4
 
 func newBatches(l *link, g *gate.Gate, alone int) *batches {
-	b := &batches{link: l, waiting: make(map[string]bool)}
+	b := &batches{link: l}
 	// While one batch is agreed on, the goroutines that another has woken make the next.
 	b.sender = gather.NewSender(g, gather.Limits{Alone: alone, Senders: 2, Steps: mostParts}, b.send)
 	return b
@@ -70,17 +60,17 @@ func newBatches(l *link, g *gate.Gate, alone int) *batches {
 // commit is link.commit for a transaction of one lock that changes no key of another lock. It
 // can go with those of others. The caller is counted at the gate.
 func (b *batches) commit(ctx context.Context, prefix string, t txn) (r *clientv3.TxnResponse, doubt bool, err error) {
-	if b.isApart() {
+	if b.link.unchecked.Load() {
 		return b.link.commit(ctx, t)
 	}
 	if b.sender.Alone() {
 		defer b.sender.Left()
 		return b.link.commit(ctx, t)
 	}
-	if !b.enter(prefix) { // it would wait for a batch of its own
+	if _, there := b.waiting.LoadOrStore(prefix, true); there { // it would wait for a batch of its own
 		return b.link.commit(ctx, t)
 	}
-	defer b.leave(prefix)
+	defer b.waiting.Delete(prefix)
 	p := &part{txn: t, done: make(chan struct{})}
 	limited, cancel := context.WithTimeoutCause(ctx, b.link.o.Timeout, store.ErrTimeLimit)
 	defer cancel()
@@ -95,50 +85,6 @@ func (b *batches) commit(ctx context.Context, prefix string, t txn) (r *clientv3
 	case <-limited.Done():
 		return nil, !b.sender.Withdraw(p), fmt.Errorf("no answer: %w: %w", context.Cause(limited), limited.Err())
 	}
-}
-
-// isApart reports whether the next transaction goes alone.
-func (b *batches) isApart() bool {
-	if b.link.unchecked.Load() {
-		return true
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.apart == 0 {
-		return false
-	}
-	b.apart--
-	return true
-}
-
-// enter reports whether a part of the lock can be in the next batch. Then leave follows, once the
-// part has left the queue.
-func (b *batches) enter(prefix string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.waiting[prefix] {
-		return false
-	}
-	b.waiting[prefix] = true
-	return true
-}
-
-func (b *batches) leave(prefix string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.waiting, prefix)
-}
-
-// note notes whether a batch of several parts was refused.
-func (b *batches) note(refused bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !refused {
-		b.refusals = 0
-		return
-	}
-	b.apart = apartAfter << min(b.refusals, 10)
-	b.refusals++
 }
 
 // send sends one batch.
@@ -161,9 +107,6 @@ func (b *batches) sendSome(parts []*part) {
 	// What the cluster refuses may be one part only, such as one whose lease has just ended. The
 	// others are made alone, also if an earlier try may have made them: they find that.
 	refused := r == nil && len(parts) > 1 && !faultOf(err).again
-	if len(parts) > 1 && !isTooMany(err) { // the next batch is smaller
-		b.note(refused)
-	}
 	for i, p := range parts {
 		p.refused, p.reply = refused, reply{doubt: doubt, err: err}
 		if r != nil {

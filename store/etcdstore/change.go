@@ -98,7 +98,7 @@ func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) e
 		switch {
 		case isGone(err) && !quiet:
 			quiet = true // a place to tell has just gone
-		case isTooMany(err) && t.size() > s.ops.most():
+		case isTooMany(err) && max(len(t.ifs), len(t.then)) > s.ops.most():
 		case err != nil:
 			return s.refused(ctx, "resize", name, true, err)
 		case r.Succeeded:
@@ -131,7 +131,7 @@ func (s *core) resize(v *view, name string, is rule.Spec, quiet bool) (txn, erro
 		t.ifs = append(t.ifs, created(e.key, e.create))
 		t.then = append(t.then, replace(e.key, encode(e.record)))
 	}
-	if most := s.ops.most(); t.size() > most {
+	if most := s.ops.most(); max(len(t.ifs), len(t.then)) > most {
 		return t, fmt.Errorf("%w: resize %q: it has %d leases and places, and etcd changes at most %d keys at once: try again when fewer hold it or wait for it", store.ErrUnsupported, name, len(v.places), most)
 	}
 	return t, nil

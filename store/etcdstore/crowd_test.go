@@ -17,12 +17,12 @@ import (
 	"github.com/leasehold-dev/leasehold/store/etcdstore"
 )
 
-// Two thousand waiters of one lock wait quietly: they refresh their places and read nothing that grows
+// Five hundred waiters of one lock wait quietly: they refresh their places and read nothing that grows
 // with the queue, no request takes so long that another member is asked, and the holder keeps its lease.
 // The lock is handed on among them, also by those that are far back and give up.
 func TestManyWaitersOfOneLock(t *testing.T) {
 	t.Parallel()
-	const stores, each = 4, 500
+	const stores, each = 4, 125
 	c := launch(t, etcdtest.Options{})
 	var keys, refreshed, requests atomic.Int64
 	count := grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
-
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -83,11 +81,6 @@ type hold struct {
 // attachedTo returns the hold of the same place when it is attached to l.
 func (h *hold) attachedTo(l *lease) *hold {
 	return &hold{key: h.key, create: h.create, slot: h.slot, view: h.view, lease: l, named: cmp.Or(h.named, h.lease)}
-}
-
-// at reports whether kv is the place of h.
-func (h *hold) at(kv *mvccpb.KeyValue) bool {
-	return string(kv.Key) == h.key && kv.CreateRevision == h.create
 }
 
 // holds are the leases that this process has, as far as it knows. Another handle can

@@ -56,27 +56,32 @@ func (b *inbox) holderProcess() string {
 	return ""
 }
 
-// push is a message that came, and the revision of the transaction that wrote it.
+// push is a message that came, and the revision of the transaction that wrote it; 0: a message may
+// have been lost.
 type push struct {
 	message
 	revision int64
 }
 
-// mailbox receives messages for one place.
+// mailbox receives messages for one place, of which only the latest counts.
 type mailbox struct {
 	suffix string
-	// bell is rung when there is something new.
-	bell chan struct{}
+	pushes chan push
+}
 
-	mu   sync.Mutex
-	push push // the latest; revision 0: none
-	look bool // a message may have been lost
+// put replaces the message in the mailbox. Only one goroutine calls it at a time.
+func (m *mailbox) put(p push) {
+	select {
+	case <-m.pushes:
+	default:
+	}
+	m.pushes <- p
 }
 
 // open makes a mailbox for the place that is named after a lease, and starts the watch.
 // The caller has to forget it.
 func (b *inbox) open(id clientv3.LeaseID) *mailbox {
-	m := &mailbox{suffix: suffix(id), bell: make(chan struct{}, 1)}
+	m := &mailbox{suffix: suffix(id), pushes: make(chan push, 1)}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.boxes[m.suffix] = m
@@ -98,13 +103,6 @@ func (b *inbox) startLocked() {
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	b.ended = make(chan struct{})
 	go b.run()
-}
-
-// started reports whether the process has an inbox.
-func (b *inbox) started() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.ctx != nil
 }
 
 func (b *inbox) forget(m *mailbox) {
@@ -221,14 +219,10 @@ func (b *inbox) deliver(suffix string, value []byte, revision int64) {
 	if box == nil {
 		return
 	}
-	box.mu.Lock()
 	if broken {
-		box.push, box.look = push{}, true // the owner has not noticed yet that it had the lock
-	} else {
-		box.push = p
+		p = push{} // the owner has not noticed yet that it had the lock
 	}
-	box.mu.Unlock()
-	box.ring()
+	box.put(p)
 }
 
 // lookAll makes all waiters look: messages may have been lost before the watch began.
@@ -236,30 +230,8 @@ func (b *inbox) lookAll() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, m := range b.boxes {
-		m.mu.Lock()
-		m.look = true
-		m.mu.Unlock()
-		m.ring()
+		m.put(push{})
 	}
-}
-
-func (m *mailbox) ring() {
-	select {
-	case m.bell <- struct{}{}:
-	default:
-	}
-}
-
-// take returns the message for the place that was created at that revision, if there is
-// one, and whether to look.
-func (m *mailbox) take(create int64) (p push, look bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.push.revision != 0 && m.push.Create == create {
-		p = m.push
-	}
-	look, m.look = m.look, false
-	return p, look
 }
 
 // predecessorWatch watches the place before a waiter's, to notice that it is gone although nobody

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -86,13 +85,7 @@ func (s *link) readWithNote(ctx context.Context, name string) (*view, *note, err
 func (s *link) allLeft(ctx context.Context, places []entry) ([]time.Duration, error) {
 	left := make([]time.Duration, len(places))
 	errs := make([]error, len(places))
-	var group sync.WaitGroup
-	slots := make(chan struct{}, 8)
-	for i, e := range places {
-		slots <- struct{}{}
-		group.Go(func() { left[i], errs[i] = s.left(ctx, e); <-slots })
-	}
-	group.Wait()
+	atOnce(places, func(i int, e entry) { left[i], errs[i] = s.left(ctx, e) })
 	return left, cmp.Or(errs...)
 }
 
@@ -127,6 +120,12 @@ func (s *core) state(name string, v *view, left []time.Duration) store.State {
 // clients List asks the server.
 func (s *engine) List(ctx context.Context, prefix string) ([]store.State, error) {
 	places, slots, revision, err := s.readPages(ctx, prefix)
+	for range 3 {
+		if !isCompacted(err) { // otherwise the revision of the first page cannot be read any more
+			break
+		}
+		places, slots, revision, err = s.readPages(ctx, prefix)
+	}
 	if err != nil {
 		return nil, s.failed(ctx, "list", "", false, err)
 	}
@@ -150,40 +149,24 @@ func (s *engine) List(ctx context.Context, prefix string) ([]store.State, error)
 	return states, nil
 }
 
-// readPages reads all locks whose names begin with prefix at one revision. If that is compacted
-// before the last page, it reads them all at once.
+// readPages reads all locks whose names begin with prefix at one revision.
 func (s *link) readPages(ctx context.Context, prefix string) (places map[string][]entry, slots map[string][]slot, revision int64, err error) {
 	places, slots = make(map[string][]entry), make(map[string][]slot)
-	addPlace := func(kv *mvccpb.KeyValue) {
+	revision, err = s.pages(ctx, s.layout.locks(prefix), 0, func(kv *mvccpb.KeyValue) {
 		if name, ok := s.layout.nameOf(string(kv.Key)); ok && strings.HasPrefix(name, prefix) {
 			places[name] = append(places[name], entryOf(kv))
 		}
-	}
-	addSlot := func(kv *mvccpb.KeyValue) {
-		name, ok := s.layout.nameOf(s.layout.base + "/" + strings.TrimPrefix(string(kv.Key), s.layout.allSlots()))
-		if s, valid := slotOf(s.layout.slots(name), kv); ok && valid {
-			slots[name] = append(slots[name], s)
-		}
-	}
-	ofPlaces, ofSlots := s.layout.locks(prefix), s.layout.allSlots()+escape(prefix)
-	if revision, err = s.pages(ctx, ofPlaces, 0, addPlace); err == nil {
-		_, err = s.pages(ctx, ofSlots, revision, addSlot)
-	}
-	if !isCompacted(err) {
-		return places, slots, revision, err
-	}
-	r, _, err := s.commit(ctx, txn{then: []operation{getAll(ofPlaces), getAll(ofSlots)}})
-	if r == nil {
+	})
+	if err != nil {
 		return nil, nil, 0, err
 	}
-	clear(places)
-	clear(slots)
-	for i, add := range []func(*mvccpb.KeyValue){addPlace, addSlot} {
-		for _, kv := range r.Responses[i].GetResponseRange().Kvs {
-			add(kv)
+	_, err = s.pages(ctx, s.layout.allSlots()+escape(prefix), revision, func(kv *mvccpb.KeyValue) {
+		name, ok := s.layout.nameOf(s.layout.base + "/" + strings.TrimPrefix(string(kv.Key), s.layout.allSlots()))
+		if is, valid := slotOf(s.layout.slots(name), kv); ok && valid {
+			slots[name] = append(slots[name], is)
 		}
-	}
-	return places, slots, r.Header.Revision, nil
+	})
+	return places, slots, revision, err
 }
 
 // pages reads all keys with a prefix at a revision; 0: the present one, which it returns.

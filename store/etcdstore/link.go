@@ -40,20 +40,26 @@ const defaultLookAfter = 100 * time.Millisecond
 // other data than before; the transaction then has had its effect.
 func (s *link) commit(ctx context.Context, t txn) (r *clientv3.TxnResponse, doubt bool, err error) {
 	var least int64
-	request := t.request()
-	doubt, err = s.members.run(ctx, func(ctx context.Context, c *client) error {
-		least = s.replaced.before()
-		answer, err := etcdserverpb.NewKVClient(c.ActiveConnection()).Txn(ctx, request, callOptions...)
-		r = (*clientv3.TxnResponse)(answer)
-		return clientv3.ContextError(ctx, err)
-	})
+	r, doubt, err = s.send(ctx, t, func() { least = s.replaced.before() })
 	if isTooMany(err) {
-		s.ops.refused(t.size())
+		s.ops.refusals.Add(1)
 	}
 	if err != nil {
 		return nil, doubt, err
 	}
 	return r, doubt, s.replaced.observe(r.Header, least, s.clock.Now())
+}
+
+// send sends t to one member after another, and calls begin before each try.
+func (s *link) send(ctx context.Context, t txn, begin func()) (r *clientv3.TxnResponse, doubt bool, err error) {
+	request := &etcdserverpb.TxnRequest{Compare: t.ifs, Success: t.then, Failure: t.els}
+	doubt, err = s.members.run(ctx, func(ctx context.Context, c *client) error {
+		begin()
+		answer, err := etcdserverpb.NewKVClient(c.ActiveConnection()).Txn(ctx, request, callOptions...)
+		r = (*clientv3.TxnResponse)(answer)
+		return clientv3.ContextError(ctx, err)
+	})
+	return r, doubt, err
 }
 
 // glance reads at one member, which asks no other one. What it answers has been so, and may not be so
@@ -62,12 +68,7 @@ func (s *link) glance(ctx context.Context, least int64, reads ...operation) (r *
 	for _, read := range reads {
 		read.GetRequestRange().Serializable = true
 	}
-	request := txn{then: reads}.request()
-	_, err = s.members.run(ctx, func(ctx context.Context, c *client) error {
-		answer, err := etcdserverpb.NewKVClient(c.ActiveConnection()).Txn(ctx, request, callOptions...)
-		r = (*clientv3.TxnResponse)(answer)
-		return clientv3.ContextError(ctx, err)
-	})
+	r, _, err = s.send(ctx, txn{then: reads}, func() {})
 	if err != nil || r.Header.Revision < least || !s.replaced.has(r.Header.ClusterId) {
 		return nil, err
 	}

@@ -283,9 +283,7 @@ func (e *ending) ended() {
 // wake reads a lock in the background, and tells those whose turn it is. If that fails, they look by
 // themselves. The caller is counted at the gate.
 func (s *core) wake(name string) {
-	s.gate.Stay()
-	go func() {
-		defer s.gate.Leave()
+	s.gate.Go(func() {
 		v, _ := s.read(context.Background(), reading{name: name})
 		if v == nil {
 			return
@@ -293,17 +291,13 @@ func (s *core) wake(name string) {
 		if then := s.layout.notifyTurns(v, s.ops.told()); len(then) > 0 {
 			_, _, _ = s.commit(context.Background(), txn{then: then})
 		}
-	}()
+	})
 }
 
 // leave gives up a place in the background, or the lock that it was given meanwhile. The
 // caller is counted at the gate.
 func (s *core) leave(p *place) {
-	s.gate.Stay()
-	go func() {
-		defer s.gate.Leave()
-		s.leaveNow(context.Background(), p)
-	}()
+	s.gate.Go(func() { s.leaveNow(context.Background(), p) })
 }
 
 // leaveNow is leave in the foreground. If it cannot be done in order, or a request for the place may

@@ -3,6 +3,7 @@ package etcdstore
 import (
 	"context"
 	"sync"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -50,89 +51,102 @@ func (s *core) renew(ctx context.Context, leases []store.Lease) []error {
 	return errs
 }
 
+// renewal is the renewal of one lease.
+type renewal struct {
+	of   store.Lease
+	hold *hold // nil: none is known yet
+	err  error
+}
+
+// again reports whether another try may renew it.
+func (r *renewal) again() bool { return r.err == errNewTerm || r.err == errMoved }
+
+// mostAtOnce is how many requests for leases are under way at once.
+const mostAtOnce = 32
+
+// atOnce calls f for each of all, at most for so many at once, and waits.
+func atOnce[T any](all []T, f func(i int, one T)) {
+	var group sync.WaitGroup
+	slots := make(chan struct{}, mostAtOnce)
+	for i, one := range all {
+		slots <- struct{}{}
+		group.Go(func() { f(i, one); <-slots })
+	}
+	group.Wait()
+}
+
 // renewals is renew with what it has found.
 func (s *core) renewals(ctx context.Context, leases []store.Lease) []*renewal {
-	m := mover{s}
 	all := make([]*renewal, len(leases))
-	var unknown []*renewal
+	var unknown, ready, rest []*renewal
 	for i, l := range leases {
 		all[i] = &renewal{of: l, hold: s.holds.get(l.Name, l.Owner)}
 		if h := all[i].hold; h == nil || h.suspect.Swap(false) {
 			unknown = append(unknown, all[i])
 		}
 	}
-	m.lookUp(ctx, unknown)
-	var ready, rest []*renewal
+	atOnce(unknown, func(_ int, r *renewal) { s.lookUp(ctx, r) })
 	for _, r := range all {
 		switch {
 		case r.err != nil:
-		case m.needs(r):
+		case s.moves(r):
 			rest = append(rest, r)
 		default:
 			ready = append(ready, r)
 		}
 	}
-	s.confirm(ctx, ready)
+	s.renewSome(ctx, ready)
 	for range 4 {
 		for _, r := range ready {
-			if r.err == errNewTerm || r.err == errMoved {
+			if r.again() {
 				rest = append(rest, r)
 			}
 		}
-		// A part of them is renewed if there is no time for all.
-		inParts(&s.ops, 2, rest, func(some []*renewal) error {
-			err := m.move(ctx, some)
-			s.confirm(ctx, some)
-			return err
-		})
+		s.renewSome(ctx, rest)
 		ready, rest = rest, nil
 	}
 	return all
 }
 
-// lookUp reads holds of which nothing is known here, or whose lease may have been broken.
-func (s mover) lookUp(ctx context.Context, all []*renewal) {
-	var group sync.WaitGroup
-	slots := make(chan struct{}, mostAtOnce)
-	for _, r := range all {
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			has, err := s.find(ctx, r.of)
-			switch {
-			case err != nil:
-				if r.err = err; err == store.ErrNotHeld && r.hold != nil {
-					s.holds.drop(r.of.Name, r.of.Owner, r.hold)
-				}
-			case r.hold == nil || r.hold.create != has.create:
-				r.hold = &hold{key: has.key, create: has.create, slot: has.slotKey(), lease: adopted(has)}
-			}
-		})
+// lookUp reads a hold of which nothing is known here, or whose lease may have been broken.
+func (s *core) lookUp(ctx context.Context, r *renewal) {
+	has, err := s.find(ctx, r.of)
+	switch {
+	case err != nil:
+		if r.err = err; err == store.ErrNotHeld && r.hold != nil {
+			s.holds.drop(r.of.Name, r.of.Owner, r.hold)
+		}
+	case r.hold == nil || r.hold.create != has.create:
+		r.hold = &hold{key: has.key, create: has.create, slot: has.slotKey(), lease: adopted(has)}
 	}
-	group.Wait()
 }
 
-// confirm keeps leases alive and then reads that their places are still there.
-func (s *core) confirm(ctx context.Context, all []*renewal) {
-	var alive []*renewal
+// moves reports whether the place has to be attached to a new lease.
+func (s *core) moves(r *renewal) bool {
+	return r.of.TTL > r.hold.lease.lasts || !r.hold.lease.isOf(s.replaced.inTerm())
+}
+
+// renewSome keeps the leases alive that places stay attached to, then reads that the places are still
+// there, and attaches others to new leases. A part of them is renewed if there is no time for all.
+func (s *core) renewSome(ctx context.Context, all []*renewal) {
 	var ids []clientv3.LeaseID
 	for _, r := range all {
-		if r.err == nil && !r.moved {
-			alive, ids = append(alive, r), append(ids, r.hold.lease.id)
+		if !s.moves(r) {
+			ids = append(ids, r.hold.lease.id)
 		}
 	}
-	if len(alive) == 0 {
-		return
-	}
+	var left map[clientv3.LeaseID]int64
 	sent := s.clock.Now()
-	left, err := s.keepAlive(ctx, ids)
-	if err != nil {
-		for _, r := range alive {
-			r.err = err
+	if len(ids) > 0 {
+		var err error
+		if left, err = s.keepAlive(ctx, ids); err != nil {
+			for _, r := range all {
+				r.err = err
+			}
+			return
 		}
-		return
 	}
-	inParts(&s.ops, 2, alive, func(some []*renewal) error { return s.confirmSome(ctx, some, left, sent) })
+	inParts(&s.ops, 2, all, func(some []*renewal) error { return s.confirm(ctx, some, left, sent) })
 }
 
 // inParts calls f for parts of all, each for one transaction with so many operations for each, and one
@@ -155,14 +169,15 @@ func (l layout) owner(r *renewal) operation {
 	return byAge(l.lock(r.of.Name), 1)
 }
 
-// confirmSome is confirm for as many renewals as fit into one transaction: each reads a
-// place, and the slot if it has one.
-func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[clientv3.LeaseID]int64, sent clock.Instant) error {
+// confirm reads places whose leases were kept alive at sent, and are left then, and moves those that have to
+// move. It returns the error of the transaction: as many as fit into one read a place each, and the slot if
+// it has one.
+func (s *core) confirm(ctx context.Context, some []*renewal, left map[clientv3.LeaseID]int64, sent clock.Instant) error {
 	var t txn
 	for _, r := range some {
 		t.then = append(t.then, s.layout.owner(r))
 		if r.hold.slot != "" {
-			t.then = append(t.then, getStat(r.hold.slot))
+			t.then = append(t.then, get(r.hold.slot))
 		}
 	}
 	t.then = append(t.then, logged(some[0].hold.key))
@@ -173,31 +188,106 @@ func (s *core) confirmSome(ctx context.Context, some []*renewal, left map[client
 		}
 		return err
 	}
-	answers, term := got.Responses, got.Header.RaftTerm
+	answers := got.Responses
 	next := func() (kvs []*mvccpb.KeyValue) {
 		kvs, answers = answers[0].GetResponseRange().Kvs, answers[1:]
 		return kvs
 	}
+	type move struct {
+		*renewal
+		has entry
+	}
+	var moves []move
 	// In other data than before, a place that is there still belongs to its owner.
 	for _, r := range some {
-		l, kvs := r.hold.lease, next()
+		var has entry
+		if kvs := next(); len(kvs) > 0 {
+			has = entryOf(kvs[0])
+		}
 		hasSlot := true
 		if r.hold.slot != "" {
-			slots := next()
-			hasSlot = len(slots) == 1 && clientv3.LeaseID(slots[0].Lease) == l.id
+			if slots := next(); len(slots) == 0 || clientv3.LeaseID(slots[0].Lease) != has.lease {
+				hasSlot = false // somebody has deleted it, and another may take it
+			} else {
+				var is slot
+				is, hasSlot = slotOf(s.layout.slots(r.of.Name), slots[0])
+				has.slot = &is
+			}
 		}
+		l := r.hold.lease
 		switch r.err = nil; {
-		case len(kvs) == 0 || !r.hold.at(kvs[0]) || entryOf(kvs[0]).Broken:
+		case has.key != r.hold.key || has.create != r.hold.create || has.Broken || !hasSlot:
 			r.err = store.ErrNotHeld
 			s.holds.drop(r.of.Name, r.of.Owner, r.hold)
-		case clientv3.LeaseID(kvs[0].Lease) != l.id || left[l.id] == 0:
+		case has.lease != l.id:
 			r.err = errMoved
-		case !hasSlot: // somebody has deleted it, and another may take it
-			r.err = store.ErrNotHeld
-			s.holds.drop(r.of.Name, r.of.Owner, r.hold)
-		case !l.keptAlive(sent, term):
+			s.attached(r, adopted(has))
+		case s.moves(r):
+			moves = append(moves, move{r, has})
+		case left[l.id] == 0:
+			r.err = errMoved
+		case !l.keptAlive(sent, got.Header.RaftTerm):
 			r.err = errNewTerm
 		}
 	}
+	atOnce(moves, func(_ int, m move) { m.err = s.attach(ctx, m.renewal, m.has) })
 	return nil
+}
+
+// attach attaches a place to a new lease. That lasts at least as long as its own, so that a renewal
+// for a shorter TTL takes nothing from what the owner counts on. The token stays.
+func (s *core) attach(ctx context.Context, r *renewal, has entry) error {
+	for again := false; ; again = true {
+		l, err := s.pool.leaseFor(ctx, max(r.of.TTL, has.lasts()-secondsMore*time.Second))
+		if err != nil {
+			return err
+		}
+		moved := has.record
+		moved.Seconds, moved.Term, moved.Token = int64(l.lasts/time.Second), l.term, has.token(s.floor)
+		t := txn{
+			ifs:  []condition{created(has.key, has.create), modified(has.key, has.mod)},
+			then: []operation{put(has.key, encode(moved), l.id)},
+			els:  []operation{get(has.key)},
+		}
+		if has.slotKey() != "" {
+			t.then = append(t.then, takeSlot(has.slot.key, has.slot.of, l.id))
+		}
+		got, _, err := s.batches.commit(ctx, s.layout.lock(r.of.Name), t)
+		if isGone(err) && !again {
+			s.pool.forget()
+			continue
+		}
+		if err != nil {
+			return err // the lease ends by itself, also if the place is attached to it
+		}
+		l.answered(got.Header.RaftTerm)
+		if !got.Succeeded {
+			kvs := got.Responses[0].GetResponseRange().Kvs
+			switch {
+			case len(kvs) == 0 || kvs[0].CreateRevision != has.create:
+				s.pool.done(l)
+				return store.ErrNotHeld
+			case clientv3.LeaseID(kvs[0].Lease) != l.id: // else an earlier try did it
+				s.pool.done(l)
+				return errMoved
+			}
+		}
+		s.attached(r, l)
+		if l.unconfirmed() { // it was kept alive by a leader that is not the one of its term
+			return errNewTerm
+		}
+		return nil
+	}
+}
+
+// attached notes that the place of r is attached to l.
+func (s *core) attached(r *renewal, l *lease) {
+	was := r.hold
+	r.hold = was.attachedTo(l)
+	s.holds.replace(r.of.Name, r.of.Owner, was, r.hold)
+}
+
+// adopted is the lease of a place that another handle made. This one cannot use it again.
+func adopted(e entry) *lease {
+	return &lease{id: e.lease, lasts: max(0, e.lasts()), term: e.Term}
 }

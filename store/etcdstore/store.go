@@ -26,15 +26,14 @@ type engine struct {
 // core is what the methods of an engine work with.
 type core struct {
 	*link
-	pool      *pool
-	holds     holds
-	inbox     *inbox
-	batches   *batches
-	searches  searches
-	refreshes *refreshes
-	broken    audience.Audience
-	rejoined  unclaimed.Places[*place]
-	gate      *gate.Gate
+	pool     *pool
+	holds    holds
+	inbox    *inbox
+	batches  *batches
+	searches chan struct{} // has an entry for each waiter that joins a queue, or reads it from far back
+	broken   audience.Audience
+	rejoined unclaimed.Places[*place]
+	gate     *gate.Gate
 
 	cluster atomic.Pointer[judged]
 	asked   atomic.Int64 // when the cluster was last asked about itself
@@ -72,7 +71,7 @@ func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
 func newEngine(endpoints []string, c Options) *engine {
 	l := &link{o: c, members: newMembers(endpoints, c), layout: layout{c.Prefix}, clock: clock.System(), replaced: replaced{longest: longest.New(c.MaxTTL)}, lookAfter: defaultLookAfter}
 	g := gate.New(store.ErrClosed)
-	s := &engine{core: core{link: l, gate: g, pool: &pool{link: l, gate: g}, batches: newBatches(l, g, mostAlone), refreshes: newRefreshes(l, g), searches: searches{slots: make(chan struct{}, mostSearches)}}}
+	s := &engine{core: core{link: l, gate: g, pool: &pool{link: l, gate: g}, batches: newBatches(l, g, mostAlone), searches: make(chan struct{}, mostSearches)}}
 	// Any user that may lock can write such a message, so the lease is looked at.
 	s.inbox = newInbox(l, rand.Text()[:12], func(owner string, create int64) {
 		s.holds.suspect(owner, create)

@@ -20,20 +20,6 @@ func (w *waiting) enqueue(ctx context.Context) (g store.Grant, done bool, err er
 		return g, false, err
 	}
 	w.resized = false
-	if !s.inbox.started() {
-		// Most locks are free, and most processes never need an inbox.
-		p, g, v, _, err := s.enter(ctx, w.r.Lease, patient)
-		if err != nil {
-			return g, false, err
-		}
-		if w.place = p; p != nil {
-			s.own(p)
-			return g, true, nil
-		}
-		if err := w.mismatch(v, len(v.places)); err != nil {
-			return g, false, err
-		}
-	}
 	l, err := s.pool.leaseFor(ctx, w.r.TTL)
 	if err != nil {
 		return g, false, err
@@ -87,22 +73,6 @@ func (w *waiting) pushed(ctx context.Context, m push) (g store.Grant, done bool,
 	}
 	w.finds(v.places[me], 0)
 	return w.decide(ctx, v)
-}
-
-// approach is look for a place that is far back: it watches the place before its own. If that isn't
-// there any more, or holds the lock, it looks.
-func (w *waiting) approach(ctx context.Context) (g store.Grant, done bool, err error) {
-	p := w.place
-	r, err := w.s.glance(ctx, p.create, before(p.prefix, p.create))
-	if r == nil || err != nil {
-		return w.look(ctx)
-	}
-	near := entriesOf(r.Responses[0].GetResponseRange().Kvs)
-	if len(near) < 2 || !near[0].is(p) || near[0].mod != p.create || near[1].mod != near[1].create {
-		return w.look(ctx)
-	}
-	w.ahead.watch(w.s.link, near[1].key, r.Header.Revision, w.watched()...)
-	return g, false, nil
 }
 
 // watched returns what has to be seen of the place before one that is not the first to wait: a place that

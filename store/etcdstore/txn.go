@@ -22,10 +22,6 @@ type (
 	operation = *etcdserverpb.RequestOp
 )
 
-func (t txn) request() *etcdserverpb.TxnRequest {
-	return &etcdserverpb.TxnRequest{Compare: t.ifs, Success: t.then, Failure: t.els}
-}
-
 func isGone(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound) }
 
 func isCompacted(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted) }
@@ -40,36 +36,14 @@ const fewestOps = 8
 
 func isTooMany(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrTooManyOps) }
 
-// size is how many operations t has as the cluster counts them.
-func (t txn) size() int { return sizeOf(t.request()) }
+// operations is how many operations a transaction can have. The zero value is mostOps; it is half of that
+// each time when the cluster has refused one.
+type operations struct{ refusals atomic.Int64 }
 
-func sizeOf(t *etcdserverpb.TxnRequest) int {
-	nested := 0
-	for _, ops := range [][]operation{t.Success, t.Failure} {
-		for _, op := range ops {
-			if part := op.GetRequestTxn(); part != nil {
-				nested = max(nested, sizeOf(part))
-			}
-		}
-	}
-	return nested + max(len(t.Compare), len(t.Success), len(t.Failure))
-}
-
-// operations is how many operations a transaction can have, as far as the cluster has refused larger
-// ones. The zero value is mostOps.
-type operations struct{ fewer atomic.Int64 }
-
-func (o *operations) most() int { return mostOps - int(o.fewer.Load()) }
+func (o *operations) most() int { return max(fewestOps, mostOps>>min(o.refusals.Load(), 4)) }
 
 // told is how many waiters one transaction can let in.
 func (o *operations) told() int { return max(1, min(mostTold, (o.most()-fewestOps)/3)) }
-
-// refused notes that the cluster has refused a transaction with so many.
-func (o *operations) refused(size int) {
-	is := int64(mostOps - max(fewestOps, size/2))
-	for was := o.fewer.Load(); is > was && !o.fewer.CompareAndSwap(was, is); was = o.fewer.Load() {
-	}
-}
 
 func absent(key string) condition { return created(key, 0) }
 
@@ -130,11 +104,6 @@ func putOp(r *etcdserverpb.PutRequest) operation {
 // get reads a key with its value.
 func get(key string) operation { return rangeOp(&etcdserverpb.RangeRequest{Key: []byte(key)}) }
 
-// getStat reads the revisions and the lease of a key, and not the value.
-func getStat(key string) operation {
-	return rangeOp(&etcdserverpb.RangeRequest{Key: []byte(key), KeysOnly: true})
-}
-
 func rangeOf(prefix string) *etcdserverpb.RangeRequest {
 	return &etcdserverpb.RangeRequest{Key: []byte(prefix), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(prefix))}
 }
@@ -182,5 +151,5 @@ func remove(key string) operation {
 func logged(key string) operation { return remove(key + "!") }
 
 func nested(t txn) operation {
-	return &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestTxn{RequestTxn: t.request()}}
+	return &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestTxn{RequestTxn: &etcdserverpb.TxnRequest{Compare: t.ifs, Success: t.then, Failure: t.els}}}
 }

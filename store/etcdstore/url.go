@@ -2,8 +2,6 @@ package etcdstore
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
 	"net/url"
@@ -94,8 +92,8 @@ func parseURL(raw string, given *Options) (endpoints []string, o Options, err er
 		o.Password = os.Getenv("ETCD_PASSWORD")
 	}
 	if scheme == "etcds" {
-		if o.TLS, err = files.config(o.TLS); err != nil {
-			return nil, o, err
+		if o.TLS, err = keypair.Config(o.TLS, files.ca, files.cert, files.key); err != nil {
+			return nil, o, fmt.Errorf("%w: %w", store.ErrInvalid, err)
 		}
 	} else if files != (tlsFiles{}) || o.TLS != nil {
 		return nil, o, fmt.Errorf("%w: ca, cert, key and Options.TLS are for etcds://", store.ErrInvalid)
@@ -117,29 +115,4 @@ func hosts(list string) (endpoints []string, err error) {
 		endpoints = append(endpoints, net.JoinHostPort(host, port))
 	}
 	return endpoints, nil
-}
-
-// config returns a copy of base, which may be nil, that uses the files.
-func (f tlsFiles) config(base *tls.Config) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if base != nil {
-		c = base.Clone()
-	}
-	if f.ca != "" {
-		pem, err := os.ReadFile(f.ca)
-		if err != nil {
-			return nil, fmt.Errorf("%w: ca: %w", store.ErrInvalid, err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%w: ca: there is no certificate in %s", store.ErrInvalid, f.ca)
-		}
-	}
-	if f.cert != "" || f.key != "" {
-		var err error
-		if c.GetClientCertificate, err = keypair.Files(f.cert, f.key); err != nil {
-			return nil, fmt.Errorf("%w: cert and key: %w", store.ErrInvalid, err)
-		}
-	}
-	return c, nil
 }

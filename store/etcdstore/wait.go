@@ -112,10 +112,6 @@ func (w *waiting) settle(ctx context.Context) (since time.Duration, err error) {
 	case errors.Is(err, store.ErrNotHeld): // its lease may be broken, and stays then
 		w.forget()
 		return 0, err
-	case err != nil && p.mailbox == nil: // it cannot wait
-		w.s.leave(p)
-		w.place = nil
-		return 0, err
 	case err != nil:
 		return 0, err
 	}
@@ -130,12 +126,13 @@ func (w *waiting) step(ctx context.Context) (store.Grant, error) {
 			if err := w.s.require(ctx, "wait for", w.r.Name, w.r.Require); err != nil {
 				return store.Grant{}, err
 			}
-			if err := w.s.searches.begin(ctx); err != nil {
-				return store.Grant{}, err
+			select {
+			case w.s.searches <- struct{}{}:
+			case <-ctx.Done():
+				return store.Grant{}, ctx.Err()
 			}
-			began := time.Now()
 			g, done, err := w.enqueue(ctx)
-			w.s.searches.end(time.Since(began))
+			<-w.s.searches
 			if err != nil || done {
 				return g, err
 			}
@@ -156,25 +153,23 @@ func (w *waiting) watch(ctx context.Context) (g store.Grant, done bool, err erro
 	defer refresh.Stop()
 	later := time.NewTimer(w.spread())
 	defer later.Stop()
-	var turn chan<- struct{} // nil unless it has to read the queue and is far back
+	var turn chan<- struct{} // nil unless it has to look
 	for {
 		look := false
 		select {
 		case turn <- struct{}{}:
 			turn = nil
-			began := time.Now()
-			g, done, err := w.approach(ctx)
-			w.s.searches.end(time.Since(began))
+			g, done, err := w.look(ctx)
+			<-w.s.searches
 			if err != nil || done || w.place == nil {
 				return g, done, err
 			}
+			refresh.Reset(w.untilRefresh())
 		case <-ctx.Done():
 			return g, false, ctx.Err()
-		case <-p.mailbox.bell:
-			var pushed push
-			if pushed, look = p.mailbox.take(p.create); pushed.revision != 0 {
-				look = false
-				if g, done, err := w.pushed(ctx, pushed); err != nil || done || w.place == nil {
+		case m := <-p.mailbox.pushes:
+			if look = m.revision == 0 || m.Create != p.create; !look {
+				if g, done, err := w.pushed(ctx, m); err != nil || done || w.place == nil {
 					return g, done, err
 				}
 			}
@@ -201,19 +196,21 @@ func (w *waiting) watch(ctx context.Context) (g store.Grant, done bool, err erro
 				later.Reset(w.spread())
 			}
 		}
-		if !look {
-			continue
+		if look { // it refreshes its place meanwhile
+			turn = w.s.searches
 		}
-		if p.isFar() { // it refreshes its place meanwhile
-			turn = w.s.searches.slots
-			continue
-		}
-		if g, done, err := w.look(ctx); err != nil || done || w.place == nil {
-			return g, done, err
-		}
-		refresh.Reset(w.untilRefresh())
 	}
 }
+
+// A server reads all places of a lock to find the oldest, or the one before another: about a
+// millisecond for a thousand. So waiters that are far back do that once, when few others of their process
+// do, and then watch the place before theirs.
+
+// isFar reports whether so many places are before this one that it need not read who they are.
+func (p *place) isFar() bool { return p.ahead > mostRead }
+
+// mostSearches is how many waiters of a process join queues, or read them from far back, at once.
+const mostSearches = 8
 
 // quickTurn is more than a turn takes of holders that release the lock at once.
 const quickTurn = 10 * time.Millisecond
@@ -294,32 +291,26 @@ func (w *waiting) logs() []operation {
 	return nil
 }
 
-// refresh keeps the place alive, together with others of the process. It returns false, without a
-// place, if that has expired. changed is set if it may not wait any more.
+// refresh keeps the place alive. It returns false, without a place, if that has expired. changed is
+// set if it may not wait any more.
 func (w *waiting) refresh(ctx context.Context) (there, changed bool, err error) {
+	if there, err := w.keep(ctx); err != nil || !there {
+		return false, false, err
+	}
 	p := w.place
-	one := w.s.refreshes.add(p)
-	select {
-	case <-one.done:
-	case <-ctx.Done():
-		return false, false, ctx.Err()
+	r, _, err := w.s.commit(ctx, txn{then: []operation{get(p.key), logged(p.key)}})
+	if err != nil {
+		return false, false, err
 	}
+	all := entriesOf(r.Responses[0].GetResponseRange().Kvs)
 	switch {
-	case one.err != nil:
-		return false, false, one.err
-	case one.left == 0:
-		w.lost()
-		return false, false, nil
-	case len(one.kvs) == 0 || one.kvs[0].CreateRevision != p.create:
+	case len(all) == 0 || !all[0].is(p):
 		return false, false, w.released(ctx)
-	}
-	e := entryOf(one.kvs[0])
-	if e.Broken { // it has had the lock, and did not notice
+	case all[0].Broken: // it has had the lock, and did not notice
 		return false, false, w.broken()
 	}
-	p.lease.kept = one.sent
-	w.finds(e, one.term)
-	return true, e.mod != p.create, nil
+	w.finds(all[0], r.Header.RaftTerm)
+	return true, all[0].mod != p.create, nil
 }
 
 // fresh keeps the lease of a place alive of which much is over, if a keep-alive can count. If none can,

@@ -3,7 +3,6 @@ package natsstore
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
 	"net/url"
@@ -123,25 +122,5 @@ func (f files) config(asked bool, base *tls.Config) (*tls.Config, error) {
 		}
 		return nil, nil
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if base != nil {
-		c = base.Clone()
-	}
-	if f.ca != "" {
-		pem, err := os.ReadFile(f.ca)
-		if err != nil {
-			return nil, fmt.Errorf("ca: %w", err)
-		}
-		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("ca: there is no certificate in %s", f.ca)
-		}
-	}
-	if f.cert != "" || f.key != "" {
-		read, err := keypair.Files(f.cert, f.key)
-		if err != nil {
-			return nil, fmt.Errorf("cert and key: %w", err)
-		}
-		c.GetClientCertificate = read
-	}
-	return c, nil
+	return keypair.Config(base, f.ca, f.cert, f.key)
 }
