@@ -109,6 +109,34 @@ func TestLeasesOutliveTheStore(t *testing.T) {
 	mustRelease(t, other, l)
 }
 
+// A lease that lasts longer than a renewal through another store asks for is kept in the session of
+// its own TTL. The other leases of that store outlive it all the same.
+func TestLeasesOutliveTheRenewalOfALongerOne(t *testing.T) {
+	t.Parallel() // it mostly waits
+	other := mustOpen(t, &Options{servers: []string{shared.Addr}})
+	s, err := openEngine(t.Context(), &Options{servers: []string{shared.Addr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long, short := request("a longer lease", 20*time.Second), request("beside a longer lease", 5*time.Second)
+	mustAcquire(t, other, long)
+	renewal := long
+	renewal.TTL = short.TTL
+	if err := s.Renew(t.Context(), []store.Lease{renewal})[0]; err != nil {
+		t.Fatalf("renew through another store: %v", err)
+	}
+	mustAcquire(t, s, short)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []store.Lease{long, short} {
+		if _, err := other.Acquire(t.Context(), store.AcquireRequest{Lease: request(l.Name, l.TTL)}); !errors.Is(err, store.ErrBusy) {
+			t.Errorf("acquire %q, which a closed store left held: %v, want %v", l.Name, err, store.ErrBusy)
+		}
+		mustRelease(t, other, l)
+	}
+}
+
 // A waiter that gives up while no server can be reached leaves no place behind. go-zookeeper
 // cannot be told to give up at all.
 func TestWaiterGivesUpWithoutNetwork(t *testing.T) {

@@ -44,7 +44,7 @@ func TestCallsGivenUpInAnOutage(t *testing.T) {
 	})
 	waiting := func() int {
 		all := make([]byte, 4<<20)
-		return strings.Count(string(all[:runtime.Stack(all, true)]), "zk.(*Conn).queueRequest")
+		return strings.Count(string(all[:runtime.Stack(all, true)]), "zk.(*Session).reach")
 	}
 	for range 50 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -57,7 +57,7 @@ func TestCallsGivenUpInAnOutage(t *testing.T) {
 		}
 		cancel()
 	}
-	if n := waiting(); n > 10 { // each session's touch may wait
+	if n := waiting(); n > 10 {
 		t.Errorf("%d requests without a waiter are still to be sent, want 10 at most", n)
 	}
 	p.Pass()

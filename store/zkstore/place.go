@@ -22,7 +22,8 @@ type place struct {
 	leave func() // of the session
 	dir   string
 	numbered
-	czxid  int64 // 0 until the node was made
+	mark   string // of the node that was asked for, or empty
+	czxid  int64  // 0 until the node was made
 	record record
 	early  *lineup // the queue as it was listed with the last request, or nil
 	watched
@@ -37,10 +38,9 @@ func (t tree) newPlace(l store.Lease, leave func()) *place {
 
 // create makes the node of a place, in one transaction with the end of the place old unless that is nil,
 // and lists the queue right after that: the server answers in order. It returns an error only if
-// there certainly is no node, or will be none once the session is over. The end of ctx ends the
-// attempt between requests.
+// there certainly is no node, or will be none once the session is over. After the end of ctx there may be one:
+// see places.withdraw.
 func (p *place) create(ctx context.Context, old *place) error {
-	lasting := context.WithoutCancel(ctx)
 	mark := newMark(p.record.Owner)
 	node := zk.Create(p.dir+"/"+placeName(mark, p.spec, p.weight), p.record.encode(), p.acl, zk.EphemeralSequential)
 	if old != nil {
@@ -51,7 +51,8 @@ func (p *place) create(ctx context.Context, old *place) error {
 		if err := p.Connected(ctx); err != nil {
 			return err
 		}
-		answers, err := p.Once(lasting, requests...)
+		p.mark = mark
+		answers, err := p.Once(ctx, requests...)
 		if err != nil {
 			return err
 		}
@@ -74,7 +75,7 @@ func (p *place) create(ctx context.Context, old *place) error {
 		case err == nil:
 			return nil
 		case errors.Is(err, zk.ErrNoNode) && old == nil:
-			if err := p.makeDir(lasting, p.dir); err != nil {
+			if err := p.makeDir(ctx, p.dir); err != nil {
 				return err
 			}
 			continue
@@ -83,19 +84,19 @@ func (p *place) create(ctx context.Context, old *place) error {
 		}
 		// The node may be there. On the next connection of the session the leader refuses
 		// what still comes over the last one, so what is not there now never will be.
-		if found, err := p.adopt(lasting, mark); found || err != nil {
+		if found, err := p.adopt(ctx); found || err != nil {
 			return err
 		}
 	}
 }
 
 // adopt looks for the node, on another connection than that on which it was asked for.
-func (p *place) adopt(ctx context.Context, mark string) (found bool, err error) {
+func (p *place) adopt(ctx context.Context) (found bool, err error) {
 	if err := p.Sync(ctx); err != nil {
 		return false, err
 	}
 	names, err := p.List(ctx, p.dir)
-	i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, protected+mark) })
+	i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, protected+p.mark) })
 	if err != nil || i < 0 {
 		return false, err
 	}
@@ -229,43 +230,30 @@ func (s *places) enqueue(ctx context.Context, l store.Lease) (*place, error) {
 		return nil, err
 	}
 	p := t.newPlace(l, leave)
-	return p, s.make(ctx, p, func() error { return p.create(ctx, nil) })
+	if err := p.create(ctx, nil); err != nil {
+		s.withdraw(ctx, p, func() {})
+		return nil, err
+	}
+	return p, nil
 }
 
-// make calls do, which makes the node of the place, on a goroutine of its own. If ctx ends
-// first, the place is removed in the background.
-func (s *places) make(ctx context.Context, p *place, do func() error) error {
-	return s.finish(ctx, func() error {
-		err := do()
-		if err != nil {
-			p.leave()
-		}
-		return err
-	}, func() { s.remove(p) })
-}
-
-// finish calls do on a goroutine of its own, which goes on if ctx ends first. If do then succeeds,
-// finish calls late.
-func (s *places) finish(ctx context.Context, do func() error, late func()) error {
-	done := make(chan error) // not buffered: either the caller learns of a success, or late does
+// withdraw gives up a place that could not be made. If that was because ctx has ended, and the node
+// is there all the same, it calls made and removes the node, in the background.
+func (s *places) withdraw(ctx context.Context, p *place, made func()) {
+	if ctx.Err() == nil || p.mark == "" {
+		p.leave()
+		return
+	}
 	s.gate.Stay()
 	go func() {
 		defer s.gate.Leave()
-		err := do()
-		select {
-		case done <- err:
-		case <-ctx.Done():
-			if err == nil {
-				late()
-			}
+		if found, _ := p.adopt(context.Background()); !found {
+			p.leave()
+			return
 		}
+		made()
+		s.remove(p)
 	}()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // remove removes the node of a place in the background.

@@ -92,18 +92,18 @@ func (s *places) rejoin(ctx context.Context, r store.ReleaseRequest, next store.
 		return false, false, nil
 	}
 	p := old.newPlace(next.Lease, leave)
-	err = s.make(ctx, p, func() error {
-		err := p.create(ctx, old)
-		if p.czxid != 0 && h != nil && s.leases.remove(h) {
+	err = p.create(ctx, old)
+	made := func() {
+		if h != nil && s.leases.remove(h) {
 			old.leave()
 		}
-		return err
-	})
-	switch {
-	case ctx.Err() != nil && err != nil:
-		return false, false, err // p.czxid may still be written
-	case err != nil: // the servers refuse the new place, such as one too many: the release alone may do
-		return false, p.czxid != 0, nil
+	}
+	if done = p.czxid != 0; done {
+		made()
+	}
+	if err != nil {
+		s.withdraw(ctx, p, made)
+		return false, done, ctx.Err() // without that, the servers refuse the new place: the release alone may do
 	}
 	nobody, err := p.waitsForNobody(ctx)
 	if err != nil || nobody || !s.rejoined.Put(next.Lease, reserved{p, start}, func() { s.expired(p) }) {

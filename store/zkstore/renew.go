@@ -112,7 +112,7 @@ func (s *places) renew(ctx context.Context, l store.Lease, start clock.Instant, 
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer func() { leave() }()
 	// gone forgets the lease, and is the result if the owner does not have it any more.
 	gone := func() error {
 		if h != nil && s.leases.remove(h) {
@@ -133,10 +133,12 @@ func (s *places) renew(ctx context.Context, l store.Lease, start clock.Instant, 
 			}
 			return errBroken
 		case f.record.ttl() > ss.Class(): // it lasts longer than is asked for
-			leave()
-			if ss, leave, err = s.tree(ctx, min(f.record.ttl(), s.maxTTL)); err != nil {
+			longer, leaveLonger, err := s.tree(ctx, min(f.record.ttl(), s.maxTTL))
+			if err != nil {
 				return err
 			}
+			leave()
+			ss, leave = longer, leaveLonger
 			f.record.TTL = min(f.record.TTL, micros(s.maxTTL))
 		}
 		if err := c.admits(ss, f.numbered, f.record, l); err != nil {
@@ -230,21 +232,32 @@ func (s *places) move(ctx context.Context, ss tree, f found, l store.Lease, star
 	p := &place{tree: ss, leave: ss.Enter(), dir: ss.dir(l.Name), record: rec, czxid: f.czxid, numbered: to}
 	// Once sent, the transaction counts, even if the caller gives up.
 	lasting := context.WithoutCancel(ctx)
-	moved := false
-	err := s.finish(ctx, func() (err error) {
-		if moved, err = ss.replace(lasting, p, p.dir+"/"+f.name, f.version); !moved {
-			p.leave()
-			return err
-		}
-		if old != nil && s.leases.remove(old) {
-			old.place.Load().leave()
-		}
-		s.keep(l, p)
-		return nil
-	}, func() {})
-	if err != nil || !moved {
-		return false, err
+	type result struct {
+		moved bool
+		err   error
 	}
-	_, err = ss.Prove(ctx, start)
-	return true, err
+	done := make(chan result, 1)
+	s.gate.Stay()
+	go func() {
+		defer s.gate.Leave()
+		moved, err := ss.replace(lasting, p, p.dir+"/"+f.name, f.version)
+		if moved {
+			if old != nil && s.leases.remove(old) {
+				old.place.Load().leave()
+			}
+			s.keep(l, p)
+		} else {
+			p.leave()
+		}
+		done <- result{moved, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err == nil && r.moved {
+			_, r.err = ss.Prove(ctx, start)
+		}
+		return r.moved, r.err
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 }
