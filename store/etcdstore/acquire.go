@@ -66,10 +66,10 @@ func (s *core) took(ctx context.Context, p *place, start clock.Instant) (gone bo
 // is what was read, and nothing remains of the attempt. The first try assumes that nobody
 // has the lock. Later ones fail if somebody else came first.
 func (s *core) enter(ctx context.Context, of store.Lease) (p *place, g store.Grant, v *view, err error) {
-	doubt, again := false, true
+	ambiguous, again := false, true
 	defer func() {
 		if err != nil {
-			p, err = nil, s.refused(ctx, "acquire", of.Name, doubt, err)
+			p, err = nil, s.refused(ctx, "acquire", of.Name, ambiguous, err)
 		}
 	}()
 	if err := s.replaced.closed(s.clock.Now()); err != nil {
@@ -86,7 +86,7 @@ func (s *core) enter(ctx context.Context, of store.Lease) (p *place, g store.Gra
 		e := p.entry(s.inbox.holderProcess())
 		t, made := s.entry(of, e, v)
 		r, unsure, err := s.batches.commit(ctx, p.prefix, t)
-		if doubt = doubt || unsure; doubt {
+		if ambiguous = ambiguous || unsure; ambiguous {
 			p.lease.tainted.Store(true)
 		}
 		if err == nil {

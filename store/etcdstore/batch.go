@@ -30,17 +30,17 @@ type part struct {
 
 	// These are set when done is closed.
 	done chan struct{}
-	// refused is set if the cluster refused the batch, perhaps for another part. doubt is still of
-	// use then.
+	// refused is set if the cluster refused the batch, perhaps for another part. ambiguous still
+	// counts then.
 	refused bool
 	reply
 }
 
 // reply is the result of commit.
 type reply struct {
-	r     *clientv3.TxnResponse
-	doubt bool
-	err   error
+	r         *clientv3.TxnResponse
+	ambiguous bool
+	err       error
 }
 
 // mostParts is how many transactions go together. etcd counts these and the operations of the
@@ -59,7 +59,7 @@ func newBatches(l *link, g *gate.Gate, alone int) *batches {
 
 // commit is link.commit for a transaction of one lock that changes no key of another lock. It
 // can go with those of others. The caller is counted at the gate.
-func (b *batches) commit(ctx context.Context, prefix string, t txn) (r *clientv3.TxnResponse, doubt bool, err error) {
+func (b *batches) commit(ctx context.Context, prefix string, t txn) (r *clientv3.TxnResponse, ambiguous bool, err error) {
 	if b.link.unchecked.Load() {
 		return b.link.commit(ctx, t)
 	}
@@ -78,10 +78,10 @@ func (b *batches) commit(ctx context.Context, prefix string, t txn) (r *clientv3
 	select {
 	case <-p.done:
 		if p.refused {
-			r, doubt, err = b.link.commit(limited, t)
-			return r, doubt || p.doubt, err
+			r, ambiguous, err = b.link.commit(limited, t)
+			return r, ambiguous || p.ambiguous, err
 		}
-		return p.r, p.doubt, p.err
+		return p.r, p.ambiguous, p.err
 	case <-limited.Done():
 		return nil, !b.sender.Withdraw(p), fmt.Errorf("no answer: %w: %w", context.Cause(limited), limited.Err())
 	}
@@ -103,12 +103,12 @@ func (b *batches) sendSome(parts []*part) {
 	for i, p := range parts {
 		all.then[i] = nested(p.txn)
 	}
-	r, doubt, err := b.link.commit(context.Background(), all)
+	r, ambiguous, err := b.link.commit(context.Background(), all)
 	// What the cluster refuses may be one part only, such as one whose lease has just ended. The
 	// others are made alone, also if an earlier try may have made them: they find that.
 	refused := r == nil && len(parts) > 1 && !faultOf(err).again
 	for i, p := range parts {
-		p.refused, p.reply = refused, reply{doubt: doubt, err: err}
+		p.refused, p.reply = refused, reply{ambiguous: ambiguous, err: err}
 		if r != nil {
 			p.r = (*clientv3.TxnResponse)(r.Responses[i].GetResponseTxn())
 			p.r.Header = r.Header

@@ -44,26 +44,18 @@ func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) 
 	}
 }
 
-// queue describes waiters, without those that have just gone. Only the leases of native
-// clients have to be asked for.
+// queue describes waiters, without those that have just gone.
 func (s *link) queue(ctx context.Context, waiters []entry) (queue []store.Place, err error) {
-	var strangers []entry
-	for _, e := range waiters[:min(len(waiters), store.MaxQueue)] {
-		if e.lasts() == 0 {
-			strangers = append(strangers, e)
-		}
+	if len(waiters) == 0 {
+		return nil, nil
 	}
-	left, err := s.allLeft(ctx, strangers)
-	for _, e := range waiters[:min(len(waiters), store.MaxQueue)] {
-		p := store.Place{Holder: e.holder(), ExpiresIn: e.lasts()}
-		if p.ExpiresIn == 0 {
-			p.ExpiresIn, left = left[0], left[1:]
-		}
-		if p.ExpiresIn != 0 {
-			queue = append(queue, p)
-		}
-	}
-	return queue, err
+	queue = make([]store.Place, min(len(waiters), store.MaxQueue))
+	errs := make([]error, len(queue))
+	atOnce(waiters[:len(queue)], func(i int, e entry) {
+		queue[i].Holder = e.holder()
+		queue[i].ExpiresIn, errs[i] = s.atMost(ctx, e)
+	})
+	return slices.DeleteFunc(queue, func(p store.Place) bool { return p.ExpiresIn == 0 }), cmp.Or(errs...)
 }
 
 // readWithNote is read, without the waiters of a mutex that Inspect does not show, and with
@@ -135,11 +127,9 @@ func (s *engine) List(ctx context.Context, prefix string) ([]store.State, error)
 		v := newView(s.layout.lock(name), all, slots[name], revision)
 		var left []time.Duration
 		for _, e := range v.places[:v.holders()] {
-			lasts := e.lasts()
-			if lasts == 0 {
-				if lasts, err = s.left(ctx, e); err != nil {
-					return nil, s.failed(ctx, "list", "", false, err)
-				}
+			lasts, err := s.atMost(ctx, e)
+			if err != nil {
+				return nil, s.failed(ctx, "list", "", false, err)
 			}
 			left = append(left, lasts)
 		}

@@ -35,31 +35,31 @@ type link struct {
 
 const defaultLookAfter = 100 * time.Millisecond
 
-// commit runs t. Whatever its result, it goes through the leader. doubt is set if a try
+// commit runs t. Whatever its result, it goes through the leader. ambiguous is set if a try
 // failed and may take effect later. The error is a quarantineError if the answer is from
 // other data than before; the transaction then has had its effect.
-func (s *link) commit(ctx context.Context, t txn) (r *clientv3.TxnResponse, doubt bool, err error) {
+func (s *link) commit(ctx context.Context, t txn) (r *clientv3.TxnResponse, ambiguous bool, err error) {
 	var least int64
-	r, doubt, err = s.send(ctx, t, func() { least = s.replaced.before() })
+	r, ambiguous, err = s.send(ctx, t, func() { least = s.replaced.before() })
 	if isTooMany(err) {
 		s.ops.refusals.Add(1)
 	}
 	if err != nil {
-		return nil, doubt, err
+		return nil, ambiguous, err
 	}
-	return r, doubt, s.replaced.observe(r.Header, least, s.clock.Now())
+	return r, ambiguous, s.replaced.observe(r.Header, least, s.clock.Now())
 }
 
 // send sends t to one member after another, and calls begin before each try.
-func (s *link) send(ctx context.Context, t txn, begin func()) (r *clientv3.TxnResponse, doubt bool, err error) {
+func (s *link) send(ctx context.Context, t txn, begin func()) (r *clientv3.TxnResponse, ambiguous bool, err error) {
 	request := &etcdserverpb.TxnRequest{Compare: t.ifs, Success: t.then, Failure: t.els}
-	doubt, err = s.members.run(ctx, func(ctx context.Context, c *client) error {
+	ambiguous, err = s.members.run(ctx, func(ctx context.Context, c *client) error {
 		begin()
 		answer, err := etcdserverpb.NewKVClient(c.ActiveConnection()).Txn(ctx, request, callOptions...)
 		r = (*clientv3.TxnResponse)(answer)
 		return clientv3.ContextError(ctx, err)
 	})
-	return r, doubt, err
+	return r, ambiguous, err
 }
 
 // glance reads at one member, which asks no other one. What it answers has been so, and may not be so
@@ -115,14 +115,20 @@ func (s *link) left(ctx context.Context, e entry) (time.Duration, error) {
 	return d, err
 }
 
+// atMost returns how long the lease of a place can last unless it is renewed. Only that of a native client
+// has to be asked for.
+func (s *link) atMost(ctx context.Context, e entry) (time.Duration, error) {
+	if lasts := e.lasts(); lasts != 0 {
+		return lasts, nil
+	}
+	return s.left(ctx, e)
+}
+
 // busy returns the error for a lock that first has. position is that of the caller in
 // the queue.
 func (s *link) busy(ctx context.Context, name string, first entry, position int) *store.BusyError {
-	e := &store.BusyError{Name: name, Holder: first.holder(), ExpiresIn: first.lasts(), Position: position}
-	if e.ExpiresIn == 0 { // a native client's lease says it only if asked
-		e.ExpiresIn, _ = s.left(ctx, first)
-	}
-	return e
+	lasts, _ := s.atMost(ctx, first)
+	return &store.BusyError{Name: name, Holder: first.holder(), ExpiresIn: lasts, Position: position}
 }
 
 // find reads the place of an owner that has the lock, with a lease that nobody has broken.
@@ -168,17 +174,17 @@ func (s *link) agreeOnFloor(ctx context.Context) (fence.Token, error) {
 var errBroken = errors.New("the lease of the owner was broken")
 
 // refused returns the error of an attempt that failed.
-func (s *link) refused(ctx context.Context, op, name string, doubt bool, err error) error {
+func (s *link) refused(ctx context.Context, op, name string, ambiguous bool, err error) error {
 	var q *quarantineError
 	if errors.As(err, &q) {
 		return q.of(op, name, s.members.String())
 	}
-	return s.failed(ctx, op, name, doubt, err)
+	return s.failed(ctx, op, name, ambiguous, err)
 }
 
-// failed turns err into the error that the caller of a method gets. doubt is set if the
+// failed turns err into the error that the caller of a method gets. ambiguous is set if the
 // request may have had an effect.
-func (s *link) failed(ctx context.Context, op, name string, doubt bool, err error) error {
+func (s *link) failed(ctx context.Context, op, name string, ambiguous bool, err error) error {
 	var done *store.QuorumError
 	if errors.As(err, &done) || errors.Is(err, store.ErrNotHeld) || errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrKindMismatch) {
 		return err
@@ -201,7 +207,7 @@ func (s *link) failed(ctx context.Context, op, name string, doubt bool, err erro
 		f := faultOf(err)
 		n.Outcome, n.Err = f.outcome, f.explain(err)
 	}
-	if doubt && (n.Outcome == store.Refused || n.Outcome == store.Unsettled) {
+	if ambiguous && (n.Outcome == store.Refused || n.Outcome == store.Unsettled) {
 		n.Outcome = store.TimedOut // the outcome for errors that leave the result unknown
 	}
 	return &store.QuorumError{Op: op, Name: name, Store: "etcd", Need: 1, Nodes: []store.NodeOutcome{n}}

@@ -86,9 +86,9 @@ func (m *members) close() {
 const tryTime = time.Second
 
 // run calls f, on one member after another, until it succeeds or trying again cannot
-// help. doubt reports that one of the tries failed and may take effect later, or has. f
+// help. ambiguous reports that one of the tries failed and may take effect later, or has. f
 // has to be a request that can be repeated.
-func (m *members) run(ctx context.Context, f func(ctx context.Context, c *client) error) (doubt bool, err error) {
+func (m *members) run(ctx context.Context, f func(ctx context.Context, c *client) error) (ambiguous bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
@@ -105,27 +105,27 @@ func (m *members) run(ctx context.Context, f func(ctx context.Context, c *client
 	for try := 0; ; try++ {
 		is := faultOf(err)
 		if !is.certain {
-			doubt = true
+			ambiguous = true
 		}
 		if ctx.Err() == nil || len(tries) == 0 {
 			tries.add(at.endpoint, err)
 		}
 		if !is.again {
-			return doubt, err
+			return ambiguous, err
 		}
 		if ctx.Err() != nil {
-			return doubt, tries.or(err)
+			return ambiguous, tries.or(err)
 		}
 		m.failed(at, err)
 		if try+1 >= len(m.list) && !sleep(ctx, rand.N(50*time.Millisecond<<min(try, 3))) {
-			return doubt, tries.or(err)
+			return ambiguous, tries.or(err)
 		}
 		if ctx.Err() != nil {
-			return doubt, tries.or(ctx.Err())
+			return ambiguous, tries.or(ctx.Err())
 		}
 		at, _ = m.current()
 		if err = at.try(ctx, m.o, tryTime<<min((try+1)/len(m.list), 4), f); err == nil {
-			return doubt, nil
+			return ambiguous, nil
 		}
 	}
 }

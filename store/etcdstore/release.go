@@ -59,19 +59,19 @@ func (s *core) expire(p *place) {
 // release ends the lease of r. If next is not nil, it also makes that place, if the lock
 // passes to another one; standing reports whether it did.
 func (s *core) release(ctx context.Context, r store.ReleaseRequest, next *place) (standing bool, err error) {
-	for doubt := false; ; {
+	for ambiguous := false; ; {
 		h := s.holds.get(r.Name, r.Owner)
-		e := ending{s: s, of: r.Lease, doubt: doubt, rejoin: next}
+		e := ending{s: s, of: r.Lease, ambiguous: ambiguous, rejoin: next}
 		known := h != nil && r.Attempt == ""
 		if known {
 			e.key, e.create, e.slot, e.v = h.key, h.create, h.slot, h.view
 		} else {
 			has, err := e.find(ctx, r)
 			switch {
-			case doubt && errors.Is(err, store.ErrNotHeld):
+			case ambiguous && errors.Is(err, store.ErrNotHeld):
 				return false, nil // an earlier try ended it
 			case err != nil:
-				return false, s.refused(ctx, "release", r.Name, e.doubt, err)
+				return false, s.refused(ctx, "release", r.Name, e.ambiguous, err)
 			}
 			if h == nil || h.create != has.create || h.lease.id != has.lease {
 				h = &hold{lease: adopted(has)}
@@ -82,7 +82,7 @@ func (s *core) release(ctx context.Context, r store.ReleaseRequest, next *place)
 		}
 		s.holds.drop(r.Name, r.Owner, h)
 		err := e.run(ctx)
-		doubt = e.doubt
+		ambiguous = e.ambiguous
 		switch {
 		case err == nil:
 			s.pool.done(h.lease)
@@ -111,11 +111,11 @@ type ending struct {
 	slot   string // its key; empty: it is not known to have one
 	// mod, if not 0, is the revision that the place has to have: a later one may belong
 	// to other attempts, too.
-	mod    int64
-	v      *view       // the lock, which may have changed since; nil: nobody is known to be behind
-	rejoin *place      // it comes last
-	also   []operation // further ones of the transaction that ends the place
-	doubt  bool        // a try failed and may have taken effect
+	mod       int64
+	v         *view       // the lock, which may have changed since; nil: nobody is known to be behind
+	rejoin    *place      // it comes last
+	also      []operation // further ones of the transaction that ends the place
+	ambiguous bool        // a try failed and may have taken effect
 	// standing is set if rejoin was made.
 	standing bool
 }
@@ -165,7 +165,7 @@ func (e *ending) run(ctx context.Context) error {
 	for try := 0; ; try++ {
 		alone := quiet || try >= patient
 		t, tells, err := e.txn(alone)
-		if err == store.ErrNotHeld && e.doubt { // an earlier try ended it, and may have told nobody
+		if err == store.ErrNotHeld && e.ambiguous { // an earlier try ended it, and may have told nobody
 			e.ended()
 			e.s.wake(e.of.Name)
 			return nil
@@ -178,10 +178,10 @@ func (e *ending) run(ctx context.Context) error {
 				return e.s.batches.commit(ctx, e.s.layout.lock(e.of.Name), t)
 			}
 		}
-		r, doubt, err := commit(ctx, t)
+		r, ambiguous, err := commit(ctx, t)
 		var q *quarantineError
-		if doubt || isFull(err) {
-			e.doubt = true
+		if ambiguous || isFull(err) {
+			e.ambiguous = true
 			if e.rejoin != nil { // a request for its place may still be in flight
 				e.rejoin.lease.tainted.Store(true)
 			}

@@ -191,15 +191,15 @@ func (w *waiting) take(ctx context.Context, v *view, me int) (g store.Grant, don
 	v = v.entered(me, is)
 	enters := len(t.then)
 	t.then = append(t.then, s.layout.notifyTurns(v, s.ops.told())...)
-	r, doubt, err := s.commit(ctx, t)
+	r, ambiguous, err := s.commit(ctx, t)
 	if (isGone(err) || isTooMany(err)) && len(t.then) > enters { // perhaps because of places that are notified
 		t.then = t.then[:enters]
 		defer s.wake(w.r.Name)
 		var again bool
 		r, again, err = s.commit(ctx, t)
-		doubt = doubt || again
+		ambiguous = ambiguous || again
 	}
-	if doubt {
+	if ambiguous {
 		p.lease.tainted.Store(true)
 	}
 	if isGone(err) {

@@ -229,8 +229,8 @@ var errAgain = errors.New("the lease of the place is gone")
 // commitPlace commits the transaction that makes a place. If it fails, nothing is left of
 // the place.
 func (w *waiting) commitPlace(ctx context.Context, p *place, t txn) (*clientv3.TxnResponse, error) {
-	r, doubt, err := w.s.commit(ctx, t)
-	if doubt {
+	r, ambiguous, err := w.s.commit(ctx, t)
+	if ambiguous {
 		p.lease.tainted.Store(true)
 	}
 	if err == nil {
