@@ -226,7 +226,7 @@ prove: z3 ## prove the protocol for any number of nodes and attempts (OUT=DIR ke
 
 mutants: ## remove one mechanism after the other: the checker that is named for it must notice
 	$(GO) vet -tags mutants $(MUTATED)
-	$(GO) test -tags mutants -run '^TestMechanismsAreNeeded$$' . ./internal/retain ./internal/waitq ./internal/quorum/driver ./store/recordstore ./store/redisstore
+	$(GO) test -tags mutants -run '^TestMechanismsAreNeeded$$' . ./internal/retain ./internal/waitq ./internal/quorum/driver ./store/recordstore ./store/redisstore/internal/node
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -tags mutants -c -o "$$dir/mutants" ./internal/proof/mutants && \
 		cd internal/proof/mutants && "$$dir/mutants"
 

@@ -9,13 +9,14 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/node"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/view"
 )
 
 // NotifyBroken implements driver.Engine. Clients that may not use the channel, or
 // whose server does not know version 3 of the protocol, are not notified.
-func (s *engine) NotifyBroken(f func(owner string)) (stop func()) { return s.broken.Add(f) }
+func (s *engine) NotifyBroken(f func(owner string)) (stop func()) { return s.Broken.Add(f) }
 
 // BreakLease implements driver.Engine. The lease is broken once a majority of the nodes
 // refuses to extend or heal it, and each of them frees the lock, or its part of it, when the
@@ -29,8 +30,8 @@ func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (left tim
 	switch {
 	case state.Holder.Foreign || h.Holder.Foreign:
 		return 0, store.UnbreakableError(r.Name)
-	case len(state.Holders) > 0 && len(s.nodes) <= 1: // also of a semaphore that was resized to one permit
-		left, err = breakShared(ctx, s.askLock, s.encoder(), r)
+	case len(state.Holders) > 0 && len(s.Nodes) <= 1: // also of a semaphore that was resized to one permit
+		left, err = s.breakShared(ctx, r)
 	case found && seen.HasPart(r.Owner):
 		left, err = breakParts(ctx, s, r, seen.Records)
 	case found:
@@ -48,10 +49,10 @@ func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (left tim
 // of the nodes refuses to renew the lease. If the scripts published that in the step that
 // breaks the lease, the first push would have it renewed on the nodes that come later.
 func publishBreak(s *engine, r store.BreakRequest) {
-	e := s.encoder()
+	e := s.Encoder()
 	c := e.PublishBreak(r)
-	for _, v := range s.voters {
-		_ = v.put(call{command: c, timeout: s.o.ConnectTimeout, to: nobody{}}, false) // it is only a hint
+	for _, v := range s.Voters {
+		_ = v.Enqueue(node.Call{Command: c, Timeout: s.Config.ConnectTimeout, To: node.Nobody{}}, false) // it is only a hint
 	}
 }
 
@@ -64,8 +65,9 @@ func overLease(r store.BreakRequest, state store.State) (time.Duration, error) {
 }
 
 // breakShared breaks a lease of a lock that several can hold.
-func breakShared(ctx context.Context, ask askFunc, e script.Encoder, r store.BreakRequest) (time.Duration, error) {
-	did, err := changeHeld(ctx, ask, e.BreakHold(r), "break the lease of", store.Lease{Name: r.Name})
+func (s *engine) breakShared(ctx context.Context, r store.BreakRequest) (time.Duration, error) {
+	e := s.Encoder()
+	did, err := s.changeHeld(ctx, e.BreakHold(r), "break the lease of", store.Lease{Name: r.Name})
 	return did.Left, err
 }
 
@@ -73,13 +75,13 @@ func breakShared(ctx context.Context, ask askFunc, e script.Encoder, r store.Bre
 // the lock. A node whose counter was ahead, or that was given the lease back, has it with a larger
 // token than others.
 func breakWhole(ctx context.Context, s *engine, r store.BreakRequest, h store.Holding, seen view.View) (time.Duration, error) {
-	ttl := s.longestLease() // late requests are refused for as long: a heal asks for no more
-	e := s.encoder()
-	nodes := make([]store.NodeOutcome, len(s.voters))
+	ttl := s.LongestLease() // late requests are refused for as long: a heal asks for no more
+	e := s.Encoder()
+	nodes := make([]store.NodeOutcome, len(s.Voters))
 	var answered, later quorum.Set
-	lasts := view.NewRemainder(len(s.voters))
+	lasts := view.NewRemainder(len(s.Voters))
 	meta := "" // of the holder
-	timeout := s.nodeTimeout(s.o.MaxTTL)
+	timeout := s.NodeTimeout(s.Config.MaxTTL)
 	// Until the last node has the request, the lease may still be renewed: the tombstone of the
 	// first one has to outlast that.
 	each := func(node int) *script.Command {
@@ -89,24 +91,24 @@ func breakWhole(ctx context.Context, s *engine, r store.BreakRequest, h store.Ho
 		}
 		return e.Break(r, token, ttl+timeout)
 	}
-	err := s.askFor(ctx, each, timeout, func(a looked) {
-		nodes[a.node].Outcome, nodes[a.node].Err = a.Outcome, a.Err
+	err := s.AskFor(ctx, each, timeout, func(a node.Answer) {
+		nodes[a.Node].Outcome, nodes[a.Node].Err = a.Outcome, a.Err
 		switch a.Broke() {
 		case script.LeaseBroken:
 			meta = a.Unbroken()
-			lasts.Note(a.node, a.Left())
+			lasts.Note(a.Node, a.Left())
 			fallthrough
 		case script.NothingHeld:
-			answered |= quorum.SetOf(a.node)
+			answered |= quorum.SetOf(a.Node)
 		case script.LaterToken:
-			later |= quorum.SetOf(a.node)
-			nodes[a.node].Outcome, nodes[a.node].Err = store.Refused, errPartChanged
+			later |= quorum.SetOf(a.Node)
+			nodes[a.Node].Outcome, nodes[a.Node].Err = store.Refused, errPartChanged
 		}
 	})
 	if err != nil {
 		return 0, err
 	}
-	cfg := s.quorumConfig()
+	cfg := s.QuorumConfig()
 	switch broken, other := view.BreakResult(cfg, answered, later); {
 	case other:
 		return 0, fmt.Errorf("break the lease of %q: %w with token %v", r.Name, store.ErrNotHeld, r.Token)
@@ -118,7 +120,7 @@ func breakWhole(ctx context.Context, s *engine, r store.BreakRequest, h store.Ho
 		return lasts.Of(cfg, nodes), nil
 	}
 	l := store.Lease{Name: r.Name, Owner: r.Owner, Meta: meta, TTL: ttl}
-	err = s.driver.Release(ctx, store.ReleaseRequest{Lease: l, Renewed: true})
+	err = s.Driver.Release(ctx, store.ReleaseRequest{Lease: l, Renewed: true})
 	if errors.Is(err, store.ErrNotHeld) { // its owner was faster
 		err = nil
 	}
@@ -127,7 +129,7 @@ func breakWhole(ctx context.Context, s *engine, r store.BreakRequest, h store.Ho
 
 // notBroken is the error if too few nodes broke their part of a lease.
 func (s *engine) notBroken(name string, nodes []store.NodeOutcome) error {
-	for i, v := range s.voters {
+	for i, v := range s.Voters {
 		nodes[i].Node = v.Addr()
 	}
 	return &store.QuorumError{Op: "break the lease of", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
@@ -146,7 +148,7 @@ var errPartChanged = errors.New("its part of the lease has just changed")
 func breakParts(ctx context.Context, s *engine, r store.BreakRequest, records []*script.Record) (time.Duration, error) {
 	const rounds = 3
 	for round := 1; ; round++ {
-		left, err := breakEach(ctx, s, r, records, s.longestLease())
+		left, err := breakEach(ctx, s, r, records, s.LongestLease())
 		switch changed, failed := errors.AsType[*store.QuorumError](err); {
 		case err == nil && r.Now:
 			return 0, nil
@@ -175,30 +177,30 @@ func breakEach(ctx context.Context, s *engine, r store.BreakRequest, records []*
 			parts[i], made = h, h.Made
 		}
 	}
-	e := s.encoder()
-	nodes := make([]store.NodeOutcome, len(s.nodes))
+	e := s.Encoder()
+	nodes := make([]store.NodeOutcome, len(s.Nodes))
 	var answered quorum.Set
-	lasts := view.NewRemainder(len(s.nodes))
+	lasts := view.NewRemainder(len(s.Nodes))
 	// Until the last node that counts has the request, the lease may still be renewed, and
 	// the tombstone of the first one has to outlast that.
-	timeout := s.nodeTimeout(s.o.MaxTTL)
+	timeout := s.NodeTimeout(s.Config.MaxTTL)
 	part := func(node int) *script.Command { return e.BreakPart(r, parts[node], made, tombstone+timeout) }
-	err := s.askFor(ctx, part, timeout, func(a looked) {
+	err := s.AskFor(ctx, part, timeout, func(a node.Answer) {
 		switch a.Broke() {
 		case script.LeaseBroken, script.NothingHeld:
-			answered |= quorum.SetOf(a.node)
-			lasts.Note(a.node, a.Left())
-			nodes[a.node].Outcome = store.Granted
+			answered |= quorum.SetOf(a.Node)
+			lasts.Note(a.Node, a.Left())
+			nodes[a.Node].Outcome = store.Granted
 		case script.LaterToken:
-			nodes[a.node] = store.NodeOutcome{Outcome: store.Refused, Err: errPartChanged}
+			nodes[a.Node] = store.NodeOutcome{Outcome: store.Refused, Err: errPartChanged}
 		default:
-			nodes[a.node] = a.Changed().Said
+			nodes[a.Node] = a.Changed().Said
 		}
 	})
 	if err != nil {
 		return 0, err
 	}
-	cfg := s.quorumConfig()
+	cfg := s.QuorumConfig()
 	if !cfg.HasQuorum(answered) {
 		return 0, s.notBroken(r.Name, nodes)
 	}

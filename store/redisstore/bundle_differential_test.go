@@ -46,7 +46,7 @@ func spaced(mark string) string { return "SET %s " + strings.ReplaceAll(mark, " 
 
 // twice renews some leases both ways, each time from the same state.
 func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
-	n.s.membership.Fingerprint = "0123456789ab"
+	n.s.Membership.Fingerprint = "0123456789ab"
 	do := func(format string, args ...any) *script.Command {
 		words := strings.Split(fmt.Sprintf(format, args...), " ")
 		for i := range words {
@@ -101,7 +101,7 @@ func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 // oneByOne renews each lease with a command of its own.
 func (n *scripted) oneByOne(leases []store.Lease) (all []driver.Reply, err error) {
 	for _, r := range leases {
-		c := n.s.encode(driver.Question{Op: quorum.Extend, Lease: r}, nil)
+		c := n.s.Encode(driver.Question{Op: quorum.Extend, Lease: r}, nil)
 		v, err := n.wire.Exchange(n.byText(c).Bytes)
 		if err != nil {
 			return nil, err
@@ -114,7 +114,7 @@ func (n *scripted) oneByOne(leases []store.Lease) (all []driver.Reply, err error
 // together renews all leases with one command, and one by one only if that was refused as a
 // whole.
 func (n *scripted) together(leases []store.Lease) ([]driver.Reply, error) {
-	c, all := n.s.bundle(leases, nil)
+	c, all := n.s.Bundle(leases, nil)
 	v, err := n.wire.Exchange(n.byText(c).Bytes)
 	if err != nil || all != len(leases) {
 		return nil, fmt.Errorf("%d of %d leases: %w", all, len(leases), err)

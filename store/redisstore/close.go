@@ -21,13 +21,13 @@ const (
 // safe for concurrent use; a second call returns nil at once. Leases that are still held
 // last until their TTL expires.
 func (s *engine) Close() error {
-	if s.closed.Swap(true) {
+	if s.Closed.Swap(true) {
 		return nil
 	}
-	progress := s.progress.await()
-	close(s.closing)
-	s.driver.AbandonAll()
-	for _, n := range s.members() {
+	progress := s.Progress.Await()
+	close(s.Closing)
+	s.Driver.AbandonAll()
+	for _, n := range s.all() {
 		n.InterruptInline()
 	}
 	patience, late := time.NewTimer(closingTime), time.NewTimer(closingTime)
@@ -46,42 +46,21 @@ func (s *engine) Close() error {
 			waiting = false
 		}
 	}
-	for _, n := range s.nodes {
-		n.close()
+	for _, n := range s.Nodes {
+		n.Shut()
 	}
 	return nil
 }
-
-// members returns the store's nodes, or the members of a cluster.
-func (s *engine) members() []*node { return s.topology.servers(&s.fleet) }
 
 // busy reports whether a store that is being closed still has something to send or to
 // wait for, and how long its servers may take at most until they are doubted.
 func (s *engine) busy() (busy bool, grace time.Duration) {
 	now := time.Now()
 	owed, unheard, grace := false, int64(0), closingTime
-	for _, n := range s.members() {
+	for _, n := range s.all() {
 		grace = min(grace, n.Pipe().Doubt(now, answerGrace, closingTime))
-		calls, owes := n.unfinished()
+		calls, owes := n.Unfinished()
 		owed, unheard = owed || owes, unheard+calls
 	}
-	return owed || s.waiting.Load() > 0 || s.inFlight.Load() > unheard, grace
-}
-
-// unfinished returns how many of the node's calls Close need not wait for, and whether
-// releases for it are still pending that can be delivered.
-func (n *node) unfinished() (unheard int64, owes bool) {
-	n.Mu.Lock()
-	defer n.Mu.Unlock()
-	if w := n.PipeLocked(); w != nil {
-		flight, unsent := w.DoubtedLocked()
-		return int64(flight), unsent
-	}
-	if !n.ReachedLocked() { // nothing was ever sent
-		return int64(n.Waiting.Len()), false
-	}
-	for c := range n.Waiting.All {
-		owes = owes || c.command.Script.Frees()
-	}
-	return int64(n.Waiting.Len()), owes || n.retained.list.Len() > 0
+	return owed || s.Waiting.Load() > 0 || s.InFlight.Load() > unheard, grace
 }

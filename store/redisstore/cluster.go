@@ -3,23 +3,25 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"time"
+	"sync"
 
-	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/fleet"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/route"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// clusterEngine keeps locks on a Redis Cluster.
+// clusterEngine keeps locks on a Redis Cluster, as an engine with one voter does: its router.
 type clusterEngine struct {
-	changer
-	s *engine // has no nodes of its own
-	r *router
+	*engine // has no nodes of its own
+	r       *route.Router
 }
 
 // openClusterEngine connects to the cluster that url names.
@@ -28,20 +30,18 @@ func openClusterEngine(ctx context.Context, url string, o *Options) (*clusterEng
 	if err != nil {
 		return nil, err
 	}
-	s := newBareStore(opts)
-	s.mostTTL = cmp.Or(mostTTL, config.LongestTTL)
-	r := newRouter(&s.fleet, seeds)
-	s.voters, s.topology = []voter{r}, clustered{r: r}
-	s.class, s.channel = store.Efficiency, r.clusterChannel(unsharded)
-	s.driver = driver.Driver[*script.Command]{Nodes: []driver.Node[*script.Command]{r}, Encode: s.encode, NodeTimeout: s.nodeTimeout, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.manyInFlight, Closing: s.closing}
-	c := &clusterEngine{s: s, r: r}
-	s.changer = changer{check: s.usable, newEncoder: s.encoder, askLock: askMember(r)}
-	c.changer = s.changer
-	if err := r.loadSlotMap(ctx); err != nil {
+	s := &engine{mostTTL: cmp.Or(mostTTL, config.LongestTTL)}
+	s.Init(opts)
+	r := route.New(&s.Shared, seeds)
+	s.Voters, s.all, s.prepare, s.askLock = []fleet.Voter{r}, r.AllMembers, r.Prepare, r.Ask
+	s.refuse = func(r store.Lease) error {
+		return fmt.Errorf("%w: lock %q requires %v, but a Redis Cluster guarantees %v at most, because a promoted replica may not know of the lock: use independent servers", store.ErrUnsupported, r.Name, r.Require, s.Class)
+	}
+	c := &clusterEngine{s, r}
+	if err := r.Start(ctx); err != nil {
 		c.Close()
 		return nil, err
 	}
-	r.all.Go(r.refreshLoop)
 	return c, nil
 }
 
@@ -49,133 +49,95 @@ func openClusterEngine(ctx context.Context, url string, o *Options) (*clusterEng
 func (c *clusterEngine) Caps() store.Caps {
 	return store.Caps{
 		Engine: "redis-cluster", Nodes: 1, Quorum: 1,
-		MaxTTL: c.s.mostTTL, Reach: "network", Clock: "that of the server that has the lock",
+		MaxTTL: c.mostTTL, Reach: "network", Clock: "that of the server that has the lock",
 		Class:    store.Efficiency,
 		Notifies: true, EndsCalls: true,
 	}
 }
 
-// Close implements driver.Engine. It does what Store.Close does.
+// Close implements driver.Engine.
 func (c *clusterEngine) Close() error {
-	err := c.s.Close()
-	c.r.close()
+	err := c.engine.Close()
+	c.r.Close()
 	return err
 }
 
-// check refuses requests that require more than a cluster can guarantee.
-func (c *clusterEngine) check(r store.Lease) error {
-	if r.Require > store.Efficiency {
-		return fmt.Errorf("%w: lock %q requires %v, but a Redis Cluster guarantees %v at most, because a promoted replica may not know of the lock: use independent servers", store.ErrUnsupported, r.Name, r.Require, store.Efficiency)
+// List implements driver.Engine. It lists the locks of all members. If some of them do not
+// answer, it returns the locks of the others and a *store.QuorumError.
+func (c *clusterEngine) List(ctx context.Context, prefix string) ([]store.State, error) {
+	if err := c.Usable(ctx); err != nil {
+		return nil, err
 	}
-	return nil
-}
-
-// Acquire implements driver.Engine.
-func (c *clusterEngine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	if err := c.check(r.Lease); err != nil {
-		return store.Grant{}, err
+	names := newCatalog(func(key string) (string, bool) {
+		name, ok := cluster.NameOf(strings.TrimSuffix(strings.TrimPrefix(key, script.KeyBegin), script.CounterEnd))
+		return name, ok && strings.HasPrefix(name, prefix) && store.CheckName(name) == nil
+	})
+	var cut error
+	masters := c.r.Masters()
+	few := &store.QuorumError{Op: "list", Store: "redis-cluster", Need: len(masters)} // each lock is on one of them
+	for _, n := range masters {
+		outcome, err := scan(ctx, n, script.KeyBegin+script.GlobEscape.Replace(clusterPrefix(prefix))+"*"+script.CounterEnd, names)
+		if errors.Is(err, store.ErrIncomplete) {
+			outcome, cut = store.Granted, fmt.Errorf("%s: %w", n.Address.Host, err)
+		}
+		said := store.NodeOutcome{Node: n.Address.Host, Outcome: outcome}
+		if outcome != store.Granted {
+			said.Err = route.WithoutMember(err)
+		}
+		few.Nodes = append(few.Nodes, said)
 	}
-	c.r.prepare(ctx, r.Name)
-	return c.s.Acquire(ctx, r)
-}
-
-// Wait implements driver.Engine. The server that has the lock keeps its queue of waiters,
-// which moves with the lock, and hands the lock over as Store does.
-func (c *clusterEngine) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
-	if err := c.check(r.Lease); err != nil {
-		return store.Grant{}, err
+	held, failed := c.inspectAll(ctx, slices.Sorted(maps.Keys(names.found)))
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
 	}
-	c.r.prepare(ctx, r.Name)
-	return c.s.Wait(ctx, r, reason)
-}
-
-// ReleaseAndRejoin implements driver.Engine.
-func (c *clusterEngine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
-	if err := c.check(next.Lease); err != nil {
-		return false, err
-	}
-	r.Lease = plain(r.Lease)
-	return c.s.ReleaseAndRejoin(ctx, r, next)
-}
-
-// Renew implements driver.Engine. It asks all members at once, each about its own locks.
-func (c *clusterEngine) Renew(ctx context.Context, leases []store.Lease) []error {
-	if slices.ContainsFunc(leases, func(r store.Lease) bool { return r.Require > store.Efficiency }) {
-		leases = slices.Clone(leases)
-		for i := range leases {
-			leases[i] = plain(leases[i])
+	for name, said := range failed {
+		at := slices.Index(masters, c.r.MemberOf(name))
+		if at < 0 { // the slot has moved, and the member there has joined meanwhile
+			return held, &store.QuorumError{Op: "list", Store: "redis-cluster", Need: 1, Nodes: []store.NodeOutcome{said}}
+		}
+		if few.Nodes[at].Outcome == store.Granted {
+			few.Nodes[at].Outcome, few.Nodes[at].Err = said.Outcome, route.WithoutMember(said.Err)
 		}
 	}
-	return c.s.Renew(ctx, leases)
-}
-
-// Release implements driver.Engine.
-func (c *clusterEngine) Release(ctx context.Context, r store.ReleaseRequest) error {
-	r.Lease = plain(r.Lease)
-	return c.s.Release(ctx, r)
-}
-
-// plain returns the lease with the requirement lowered to what a cluster gives. A request that
-// required more was never granted, so nothing is lost.
-func plain(r store.Lease) store.Lease {
-	r.Require = store.Efficiency
-	return r
-}
-
-// Inspect implements driver.Engine.
-func (c *clusterEngine) Inspect(ctx context.Context, name string) (store.State, error) {
-	if err := c.s.usable(ctx); err != nil {
-		return store.State{Name: name}, err
+	if few.Count(store.Granted) < few.Need {
+		return held, few
 	}
-	c.r.prepare(ctx, name)
-	return c.s.Inspect(ctx, name)
+	return held, cut
 }
 
-// BreakLease implements driver.Engine. The server that has the lock breaks the lease, of a
-// lock of every kind. If a replica that does not know of the break takes over, the lease can
-// be renewed again, and has to be broken again. While the slot of the lock is being moved,
-// BreakLease tries again for five seconds. Locks of other kinds of clients are refused with
-// store.ErrUnsupported.
-func (c *clusterEngine) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
-	if err := c.s.usable(ctx); err != nil {
-		return 0, err
+// inspectAll inspects many locks, and returns those that a client of this package holds.
+// A script can access one slot only, so each lock takes a command of its own; several are
+// in flight at once. It also returns why locks could not be inspected.
+func (c *clusterEngine) inspectAll(ctx context.Context, names []string) (held []store.State, failed map[string]store.NodeOutcome) {
+	states, errs := make([]store.State, len(names)), make([]error, len(names))
+	next := make(chan int)
+	var all sync.WaitGroup
+	for range min(listAtOnce, len(names)) {
+		all.Go(func() {
+			for i := range next {
+				states[i], errs[i] = c.Inspect(ctx, names[i])
+			}
+		})
 	}
-	c.r.prepare(ctx, r.Name)
-	return c.s.BreakLease(ctx, r)
-}
-
-// NotifyBroken implements driver.Engine. The servers pass the messages on to each other,
-// so it does not matter to which of them the holder's client is connected. Clients that may not
-// use the channel, or whose servers do not know version 3 of the protocol, are not notified.
-func (c *clusterEngine) NotifyBroken(f func(owner string)) (stop func()) { return c.s.NotifyBroken(f) }
-
-// prepare connects to the member that has a lock if nothing has been sent to it yet:
-// connecting may take longer than the timeout for an answer.
-func (r *router) prepare(ctx context.Context, name string) {
-	n := r.memberFor(cluster.SlotOf(cluster.KeyOf(name)))
-	if n == nil {
-		return
+	for i := range names {
+		next <- i
 	}
-	n.Mu.Lock()
-	tried := n.TriedLocked()
-	n.Mu.Unlock()
-	if !tried {
-		n.askOne(ctx, pingCommand)
+	close(next)
+	all.Wait()
+	failed = map[string]store.NodeOutcome{}
+	for i, state := range states {
+		switch q, ok := errors.AsType[*store.QuorumError](errs[i]); {
+		case ok && q.Count(store.WrongType) > 0: // the key has something that is not a lock
+		case ok:
+			failed[names[i]] = q.Nodes[0]
+		case errs[i] != nil:
+			failed[names[i]] = store.NodeOutcome{Outcome: store.Pending, Err: errs[i]}
+		case state.Held && !state.Holder.Foreign:
+			state.Queue, state.Broken = nil, nil
+			held = append(held, state)
+		}
 	}
-}
-
-// askFor sends a command to the member that has the command's slot, and waits for the
-// answer.
-func (r *router) askFor(ctx context.Context, c *script.Command) script.Reply {
-	return askBy(ctx, r.put, call{command: c, timeout: r.s.nodeTimeout(r.s.o.MaxTTL)})
-}
-
-// askMember returns the askFunc of a cluster.
-func askMember(r *router) askFunc {
-	return func(ctx context.Context, name string, c *script.Command) (script.Reply, string) {
-		r.prepare(ctx, name)
-		return r.askFor(ctx, c), r.Addr()
-	}
+	return held, failed
 }
 
 // clusterPrefix returns the part of a prefix with which the keys of all matching locks

@@ -8,14 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/quorum"
-	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // sameSlot returns names of locks in one slot.
@@ -108,7 +104,7 @@ func TestListInASlotBeingMoved(t *testing.T) {
 	go func() {
 		defer close(released)
 		_, slot := cluster.Place(names[0])
-		together(t, s.r.memberFor(slot), release...)
+		together(t, s.r.MemberFor(slot), release...)
 	}()
 	eventually.True(t, "the list is refused", func() bool {
 		select {
@@ -128,30 +124,6 @@ func TestListInASlotBeingMoved(t *testing.T) {
 			}
 		case <-time.After(10 * time.Second): // the waiter asks by itself after twice that
 			t.Errorf("the waiter for %s was not granted the lock", names[i])
-		}
-	}
-}
-
-// A call that was redirected is sent alone: while a slot is being moved, a member refuses a list
-// for one of its steps, and would refuse it again and again.
-func TestRedirectedCallsAreSentAlone(t *testing.T) {
-	e := script.Encoder{Wall: time.Now, KeyOf: cluster.Place}
-	waiting := func(at int) *conn.Queue[call] {
-		var q conn.Queue[call]
-		for i := range 4 {
-			c := call{command: e.Encode(driver.Question{Op: quorum.Extend, Lease: stepsLease("a")}, nil)}
-			if i == at {
-				c.trail = &trail{moves: 1}
-			}
-			q.Push(c)
-		}
-		return &q
-	}
-	for at, want := range map[int]int{0: 0, 1: 1, 2: 2, 9: 4} {
-		var list script.StepList
-		gather(&list, waiting(at), 100)
-		if list.Len() != want {
-			t.Errorf("with a redirected call at %d, %d calls are in the list, want %d", at, list.Len(), want)
 		}
 	}
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/simredis"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/node"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -201,8 +203,8 @@ func TestBundlesOnRedis(t *testing.T) {
 // and whose replies are decoded as the store decodes them, without the quorum and the
 // connection between.
 type scripted struct {
-	s    *engine // only encodes commands
-	wire *session
+	s    *node.Shared // only encodes commands
+	wire *wire
 	dial func() (net.Conn, error)
 	// sim is set if the server's clock can be set: it shows now.
 	sim *simnet.Host
@@ -214,7 +216,7 @@ type scripted struct {
 	asked   int // renewals so far
 	// lists makes tests that can send several steps as one list.
 	lists bool
-	ear   *session
+	ear   *wire
 }
 
 // onSimulated runs the scripts under a clock that is set, to the millisecond
@@ -239,19 +241,40 @@ func onRedis(t testing.TB) *scripted {
 
 func (n *scripted) connect(t testing.TB) {
 	t.Helper()
-	n.s = bareStore(config.Config{Clock: clock.System(), Logger: slog.New(slog.DiscardHandler)})
+	n.s = new(node.Shared)
+	n.s.Init(config.Config{Clock: clock.System(), Logger: slog.New(slog.DiscardHandler)})
+	n.s.Channel = script.ChannelBegin + "x"
 	n.wire = n.another(t)
 }
 
 // another opens another connection to the server.
-func (n *scripted) another(t testing.TB) *session {
+func (n *scripted) another(t testing.TB) *wire {
 	t.Helper()
-	conn, err := n.dial()
+	c, err := n.dial()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { conn.Close() })
-	return sessionOver(makeNode(0, config.Address{}, &n.s.fleet), conn)
+	t.Cleanup(func() { c.Close() })
+	w := new(wire)
+	w.Attach("", c, c)
+	return w
+}
+
+// wire is a connection, and what a store knows of it when it sends commands.
+type wire struct {
+	conn.Connection
+	canPush bool
+	run     string // fingerprint of the server's run ID
+	waits   bool   // the client counts a quarantine
+}
+
+// fill patches the command c at the end of out, as the store does.
+func (w *wire) fill(c *script.Command, out []byte) []byte {
+	if c.Script.Gated() {
+		script.FillGate(out, w.run, w.waits)
+	}
+	c.FillPlace(out, !w.canPush, "")
+	return out
 }
 
 func (n *scripted) Traits() differential.Traits {
@@ -305,7 +328,7 @@ func (n *scripted) Pass(d time.Duration) error {
 }
 
 func (n *scripted) Clock() (clock.Instant, error) {
-	replies, err := n.run(timeCommand)
+	replies, err := n.run(script.NewCommand("TIME"))
 	if err != nil {
 		return 0, err
 	}
@@ -366,17 +389,17 @@ func (n *scripted) Do(c differential.Command) (differential.Answer, error) {
 	if !ours {
 		return n.stranger(c)
 	}
-	n.s.wall = func() time.Time { return time.UnixMicro(int64(c.Token)).Add(-script.ProposalLead) }
+	n.s.Wall = func() time.Time { return time.UnixMicro(int64(c.Token)).Add(-script.ProposalLead) }
 	buries := c.Op == differential.Bury || c.Op == differential.BuryRenewed
 	r := store.Lease{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: c.TTL}
-	call := n.s.encode(driver.Question{Op: op, Lease: r, Token: c.Token, Tombstone: buries, Renewed: c.Op == differential.BuryRenewed}, nil)
+	call := n.s.Encode(driver.Question{Op: op, Lease: r, Token: c.Token, Tombstone: buries, Renewed: c.Op == differential.BuryRenewed}, nil)
 	read := func(r script.Reply) (differential.Answer, error) { return answerOf(r.Answer(call.Script)) }
 	if n.bundles && op == quorum.Extend {
 		call, read = n.bundle(r)
 	}
 	// Quarantine has tests of its own: here the server has lost nothing.
 	open := script.NewCommand("SET", script.MarkKey, openMark)
-	replies, err := n.run(open, timeCommand, n.byText(call), timeCommand, script.NewCommand("DEL", script.MarkKey))
+	replies, err := n.run(open, script.NewCommand("TIME"), n.byText(call), script.NewCommand("TIME"), script.NewCommand("DEL", script.MarkKey))
 	if err != nil {
 		return differential.Answer{}, err
 	}
@@ -397,7 +420,7 @@ func (n *scripted) bundle(r store.Lease) (*script.Command, func(script.Reply) (d
 	n.asked++
 	here := n.asked % (len(leases) + 1)
 	leases = slices.Insert(leases, here, r)
-	c, all := n.s.bundle(leases, nil)
+	c, all := n.s.Bundle(leases, nil)
 	return c, func(reply script.Reply) (ans differential.Answer, err error) {
 		if all != len(leases) {
 			return ans, fmt.Errorf("%d of %d leases in one command", all, len(leases))
@@ -488,7 +511,7 @@ func (n *scripted) Look(lock string) (differential.State, error) {
 		commands = append(commands, script.NewCommand("GET", key), script.NewCommand("PTTL", key))
 	}
 	if n.sim == nil {
-		commands = append(commands, n.byText(n.s.inspectCommand(lock)))
+		commands = append(commands, n.byText(n.s.InspectCommand(lock)))
 	}
 	replies, err := n.run(commands...)
 	if err != nil {

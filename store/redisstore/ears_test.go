@@ -13,7 +13,7 @@ import (
 // ears is a server with its pushes.
 type ears struct {
 	*scripted
-	in *session
+	in *wire
 	// examples has the lists of steps of the first seeds, as drawing them takes longer than
 	// running them.
 	examples [][]queueStep
@@ -43,7 +43,7 @@ func (e *ears) listen(owner string, yes bool) error {
 // messages returns the pushes since the last call. The server has sent them before it
 // answers later commands.
 func (e *ears) messages() (all []string, err error) {
-	if _, err := e.in.Conn.Write(pingCommand.Bytes); err != nil {
+	if _, err := e.in.Conn.Write(resp.Command("PING")); err != nil {
 		return nil, err
 	}
 	for {

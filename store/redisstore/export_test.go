@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"net"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
@@ -13,7 +12,7 @@ import (
 
 // StepWall makes the store see another time of day than the machine's.
 func StepWall(s *store.Store, by time.Duration) {
-	engineOf(s).wall = func() time.Time { return time.Now().Add(by) }
+	engineOf(s).Wall = func() time.Time { return time.Now().Add(by) }
 }
 
 // Classify exposes how an error reply of the server is classified.
@@ -44,31 +43,17 @@ const MaxBundle = script.MaxBundle
 
 // TriesAfter sets how long a connection may be silent before it is tested while there are
 // waiters.
-func TriesAfter(s *store.Store, d time.Duration) { engineOf(s).pushTestAfter = d }
+func TriesAfter(s *store.Store, d time.Duration) { engineOf(s).PushTestAfter = d }
 
 // ReadsAfter sets how long no goroutine reads when nothing is in flight.
-func ReadsAfter(s *store.Store, d time.Duration) { engineOf(s).inlineFor.Store(int64(d)) }
+func ReadsAfter(s *store.Store, d time.Duration) { engineOf(s).InlineFor.Store(int64(d)) }
 
 // Listen has the caller read from the first server; see conn.Peer.ReadInline.
 func Listen(s *store.Store, ctx context.Context, over <-chan struct{}, left func() time.Duration) {
-	engineOf(s).nodes[0].ReadInline(ctx, over, left)
+	engineOf(s).Nodes[0].ReadInline(ctx, over, left)
 }
 
 // Called reports whether the inline reader of the first server was interrupted.
-func Called(s *store.Store) bool { return engineOf(s).nodes[0].Interrupted() }
-
-// bareStore is a store of independent servers that has none yet.
-func bareStore(o config.Config) *engine {
-	s := newBareStore(o)
-	s.topology, s.class, s.wall, s.channel = independent{}, store.CrashSafe, time.Now, script.ChannelBegin+"x"
-	return s
-}
-
-// sessionOver is a session of n over a connection on which nothing was said yet.
-func sessionOver(n *node, c net.Conn) *session {
-	s := newSession(n)
-	n.Attach(&s.Pipe, "", c, s)
-	return s
-}
+func Called(s *store.Store) bool { return engineOf(s).Nodes[0].Interrupted() }
 
 func engineOf(s *store.Store) *engine { return s.Engine().(*engine) }

@@ -125,11 +125,11 @@ func (f failure) failsAt(t *testing.T, e *ears, n int, lasts bool) bool {
 			}
 		}
 	}
-	e.s.wall = time.Now
+	e.s.Wall = time.Now
 	tokens := map[string]uint64{} // that were granted, by owner
 	ask := func(q driver.Question) driver.Reply {
-		e.s.channel = script.ChannelBegin + q.Lease.Owner
-		enc := e.s.encoder()
+		e.s.Channel = script.ChannelBegin + q.Lease.Owner
+		enc := e.s.Encoder()
 		c := enc.Encode(q, nil)
 		v, err := e.scripted.run(e.byText(c))
 		if err != nil {
@@ -146,7 +146,7 @@ func (f failure) failsAt(t *testing.T, e *ears, n int, lasts bool) bool {
 	}
 	was := maxToken(tokens)
 	e.change = failing(n, lasts)
-	enc := e.s.encoder()
+	enc := e.s.Encoder()
 	step := f.step(enc)
 	if _, err := e.wire.Exchange(e.byText(step).Bytes); err != nil { // whatever it answers
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func (f failure) failsAt(t *testing.T, e *ears, n int, lasts bool) bool {
 		return false
 	}
 	held := func() map[string]store.Holding {
-		v, err := e.scripted.run(e.byText(e.s.inspectCommand("stock")))
+		v, err := e.scripted.run(e.byText(e.s.InspectCommand("stock")))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -93,14 +93,14 @@ type longQueue struct {
 
 func newLongQueue(b *testing.B, servers, waiting int) *longQueue {
 	n := onRedis(b)
-	n.s.nodes, n.s.membership.Fingerprint = make([]*node, servers), "ba9876543210"
+	n.s.Size, n.s.Membership.Fingerprint = servers, "ba9876543210"
 	n.text(b, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) {
-		m.Print, m.List = n.s.membership.Fingerprint, "a,b,c,d,e"
+		m.Print, m.List = n.s.Membership.Fingerprint, "a,b,c,d,e"
 		m.Run = strings.Repeat("-", 40) // as in commands that no node has sent
 	}))
-	n.s.wall, n.s.channel = time.Now, script.ChannelBegin+strings.Repeat("c", 26)
+	n.s.Wall, n.s.Channel = time.Now, script.ChannelBegin+strings.Repeat("c", 26)
 	ears := n.another(b)
-	if _, err := ears.Exchange(resp.Command("SUBSCRIBE", n.s.channel)); err != nil {
+	if _, err := ears.Exchange(resp.Command("SUBSCRIBE", n.s.Channel)); err != nil {
 		b.Fatal(err)
 	}
 	go func() {
@@ -121,7 +121,7 @@ func newLongQueue(b *testing.B, servers, waiting int) *longQueue {
 }
 
 // comes returns the acquire of a new waiter.
-func (l *longQueue) comes() *script.Command { return l.s.encode(l.newcomer(), nil) }
+func (l *longQueue) comes() *script.Command { return l.s.Encode(l.newcomer(), nil) }
 
 func (l *longQueue) newcomer() driver.Question {
 	if l.last++; l.last == 1 {
@@ -139,14 +139,14 @@ func (l *longQueue) newcomer() driver.Question {
 func (l *longQueue) returns() *script.Command {
 	r, next := l.all[0], l.newcomer()
 	l.all, next.IfHeld = l.all[1:], true
-	return l.s.encode(driver.Question{Op: quorum.Release, Lease: r, Next: &next}, nil)
+	return l.s.Encode(driver.Question{Op: quorum.Release, Lease: r, Next: &next}, nil)
 }
 
 // goes returns the holder's release.
 func (l *longQueue) goes() *script.Command {
 	r := l.all[0]
 	l.all = l.all[1:]
-	return l.s.encode(driver.Question{Op: quorum.Release, Lease: r}, nil)
+	return l.s.Encode(driver.Question{Op: quorum.Release, Lease: r}, nil)
 }
 
 // spends runs n of the commands. It returns the time that the server reports for them, and

@@ -21,10 +21,10 @@ func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver
 	t.Helper()
 	var commands []*script.Command
 	for _, q := range questions {
-		n.s.wall, n.s.channel = time.Now, script.ChannelBegin+"nobody"
-		c := n.s.encode(q, nil)
+		n.s.Wall, n.s.Channel = time.Now, script.ChannelBegin+"nobody"
+		c := n.s.Encode(q, nil)
 		asks := n.byText(c)
-		asks.Bytes = n.wire.setPushFlagLocked(c, asks.Bytes) // so that nothing is pushed
+		asks.Bytes = n.wire.fill(c, asks.Bytes) // so that nothing is pushed
 		commands = append(commands, asks)
 	}
 	replies, err := n.run(commands...)
@@ -99,7 +99,7 @@ func TestNoHandOffInQuarantine(t *testing.T) {
 // get it only if held. The release asks for a place for the next wait if returns.
 func checkQuarantine(t *testing.T, lease func(string, store.Class) store.Lease, mark string, held, returns bool) {
 	n := onRedis(t)
-	n.s.membership.Fingerprint, n.wire.run = "ba9876543210", strings.Repeat("a", script.RunPrint)
+	n.s.Membership.Fingerprint, n.wire.run = "ba9876543210", strings.Repeat("a", script.RunPrint)
 	n.text(t, "SET", script.MarkKey, openMark)
 	first, next, back := lease("stock", store.CrashSafe), lease("stock", store.CrashSafe), lease("stock", store.CrashSafe)
 	n.ask(t, driver.Question{Op: quorum.Acquire, Lease: first}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})
@@ -147,10 +147,10 @@ func TestNoHandOffToAnotherMembership(t *testing.T) {
 			n := onRedis(t)
 			n.text(t, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) { m.Print = nodemark.Unknown }))
 			held, next := lease("stock", store.CrashSafe), lease("stock", store.CrashSafe)
-			n.s.membership.Fingerprint = c.waiter
+			n.s.Membership.Fingerprint = c.waiter
 			n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})
 			n.text(t, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) { m.Print = c.mark }))
-			n.s.membership.Fingerprint = both
+			n.s.Membership.Fingerprint = both
 			n.ask(t, driver.Question{Op: quorum.Release, Lease: held})
 			if got := strings.Contains(n.holders(t), next.Owner); got != c.handed {
 				t.Errorf("a server of %s hands a %s on to a client of %s: %v, want %v", c.mark, kind, c.waiter, got, c.handed)
@@ -167,7 +167,7 @@ func TestNoHandOffToAnotherMembership(t *testing.T) {
 func TestGuardedPlaceNeedsACheckedRelease(t *testing.T) {
 	for kind, lease := range leasesOf {
 		n := onRedis(t)
-		n.s.nodes = make([]*node, 1)
+		n.s.Size = 1
 		held, next := lease("stock", 0), lease("stock", store.CrashSafe)
 		n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true}, driver.Question{Op: quorum.Release, Lease: held})
 		if said := n.text(t, "GET", "stock"); said != "nil" {
@@ -182,7 +182,7 @@ func TestGuardedPlaceNeedsACheckedRelease(t *testing.T) {
 // The same holds for a place that was taken by a rejoin that did not check the mark.
 func TestGuardedPlaceOfRejoinNeedsACheckedRelease(t *testing.T) {
 	n := onRedis(t)
-	n.s.nodes = make([]*node, 1)
+	n.s.Size = 1
 	held, first, back := lining("stock", 0), lining("stock", 0), lining("stock", store.CrashSafe)
 	n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: first, Waits: true},
 		driver.Question{Op: quorum.Release, Lease: held, Next: &driver.Question{Op: quorum.Acquire, Lease: back, Waits: true, IfHeld: true}})
@@ -239,7 +239,7 @@ func TestKeyThatIsNoQueue(t *testing.T) {
 				}
 			}
 			if !c.waits {
-				_, err := n.run(n.byText(n.s.encode(driver.Question{Op: quorum.Acquire, Lease: next, Waits: true}, nil)))
+				_, err := n.run(n.byText(n.s.Encode(driver.Question{Op: quorum.Acquire, Lease: next, Waits: true}, nil)))
 				if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 					t.Errorf("wait: %v, want WRONGTYPE", err)
 				}
@@ -257,7 +257,7 @@ func TestKeyThatIsNoQueue(t *testing.T) {
 // releases releases a lease that is held.
 func (n *scripted) releases(t *testing.T, held store.Lease) {
 	t.Helper()
-	said, err := n.run(n.byText(n.s.encode(driver.Question{Op: quorum.Release, Lease: held}, nil)))
+	said, err := n.run(n.byText(n.s.Encode(driver.Question{Op: quorum.Release, Lease: held}, nil)))
 	if err != nil || script.ReplyTo(said[0]).Answer(script.Release).Kind != quorum.Yes {
 		t.Errorf("release: %v, %v, want that it is done", said, err)
 	}

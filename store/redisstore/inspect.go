@@ -10,33 +10,34 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/node"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/view"
 )
 
 // waitForQuorum waits until a quorum of different servers is up.
 func (s *engine) waitForQuorum(ctx context.Context) error {
-	nodes := s.outcomes()
+	nodes := s.Outcomes()
 	// Once a majority is up, the other nodes get a little more time only: a node that is
 	// down must not delay each start of a program by a whole connect timeout.
 	until, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var up quorum.Set
-	cfg, start := s.quorumConfig(), time.Now()
-	err := s.ask(until, pingCommand, s.o.ConnectTimeout, func(a looked) {
-		nodes[a.node].Node = s.nodes[a.node].Addr() // sentinels may have named the server only now
-		nodes[a.node].Outcome, nodes[a.node].Err = a.Outcome, a.Err
+	cfg, start := s.QuorumConfig(), time.Now()
+	err := s.Ask(until, node.PingCommand, s.Config.ConnectTimeout, func(a node.Answer) {
+		nodes[a.Node].Node = s.Nodes[a.Node].Addr() // sentinels may have named the server only now
+		nodes[a.Node].Outcome, nodes[a.Node].Err = a.Outcome, a.Err
 		if a.Outcome == store.Granted || script.IsDenied(a.Err) {
-			nodes[a.node].Outcome, nodes[a.node].Err = store.Granted, nil
+			nodes[a.Node].Outcome, nodes[a.Node].Err = store.Granted, nil
 			had := cfg.HasQuorum(up)
-			up |= quorum.SetOf(a.node)
+			up |= quorum.SetOf(a.Node)
 			if !had && cfg.HasQuorum(up) {
 				moment := min(max(4*time.Since(start), 20*time.Millisecond), 100*time.Millisecond)
 				time.AfterFunc(moment, func() { cancel(nil) })
 			}
 		}
 	})
-	e := &store.QuorumError{Op: "open", Store: "redis", Need: quorum.Majority(len(s.nodes)), Nodes: nodes}
+	e := &store.QuorumError{Op: "open", Store: "redis", Need: quorum.Majority(len(s.Nodes)), Nodes: nodes}
 	switch {
 	case slices.ContainsFunc(nodes, func(n store.NodeOutcome) bool { return errors.Is(n.Err, membership.ErrSameServer) }):
 		return e
@@ -58,20 +59,23 @@ func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) 
 
 // inspect does what Inspect does, and also returns what each node showed.
 func (s *engine) inspect(ctx context.Context, name string) (store.State, view.View, error) {
-	state, seen := store.State{Name: name}, view.New(s.quorumConfig())
-	if err := s.usable(ctx); err != nil {
+	state, seen := store.State{Name: name}, view.New(s.QuorumConfig())
+	if err := s.Usable(ctx); err != nil {
 		return state, seen, err
 	}
-	for i, v := range s.voters {
+	if s.prepare != nil {
+		s.prepare(ctx, name)
+	}
+	for i, v := range s.Voters {
 		seen.Nodes[i].Node = v.Addr()
 	}
-	err := s.ask(ctx, s.inspectCommand(name), s.nodeTimeout(s.o.MaxTTL), func(a looked) {
+	err := s.Ask(ctx, s.InspectCommand(name), s.NodeTimeout(s.Config.MaxTTL), func(a node.Answer) {
 		said, token, queue := a.Look()
-		if a.node < len(s.nodes) {
-			said = s.nodes[a.node].shows(said)
+		if a.Node < len(s.Nodes) {
+			said = s.Nodes[a.Node].Shows(said)
 		}
-		said.Node = seen.Nodes[a.node].Node
-		seen.Nodes[a.node], seen.Tokens[a.node], seen.Queues[a.node], seen.Notes[a.node], seen.Records[a.node] = said, token, queue, a.Note(), a.Record()
+		said.Node = seen.Nodes[a.Node].Node
+		seen.Nodes[a.Node], seen.Tokens[a.Node], seen.Queues[a.Node], seen.Notes[a.Node], seen.Records[a.Node] = said, token, queue, a.Note(), a.Record()
 	})
 	if err != nil {
 		return state, seen, err
@@ -86,10 +90,8 @@ func (s *engine) inspect(ctx context.Context, name string) (store.State, view.Vi
 	return seen.State(name), seen, few
 }
 
-// askSingle returns the askFunc of a store with one server.
-func askSingle(s *engine) askFunc {
-	return func(ctx context.Context, _ string, c *script.Command) (script.Reply, string) {
-		n := s.nodes[0]
-		return askBy(ctx, n.put, call{command: c, timeout: s.nodeTimeout(s.o.MaxTTL)}), n.Addr()
-	}
+// askSingle is askLock of a store with one server.
+func (s *engine) askSingle(ctx context.Context, _ string, c *script.Command) (script.Reply, string) {
+	n := s.Nodes[0]
+	return node.AskBy(ctx, n.Enqueue, node.Call{Command: c, Timeout: s.NodeTimeout(s.Config.MaxTTL)}), n.Addr()
 }

@@ -8,12 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/node"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/view"
@@ -42,7 +41,7 @@ func (s *engine) List(ctx context.Context, prefix string) ([]store.State, error)
 
 // held is List with the locks of other clients that have a token counter.
 func (s *engine) held(ctx context.Context, prefix string) ([]store.State, error) {
-	if err := s.usable(ctx); err != nil {
+	if err := s.Usable(ctx); err != nil {
 		return nil, err
 	}
 	names, cut := s.names(ctx, prefix)
@@ -52,7 +51,7 @@ func (s *engine) held(ctx context.Context, prefix string) ([]store.State, error)
 	var held []store.State
 	for batch := range slices.Chunk(slices.Sorted(maps.Keys(names.found)), listBatch) {
 		states, err := s.inspectAll(ctx, batch)
-		if few := (*store.QuorumError)(nil); errors.As(err, &few) && len(s.nodes) > 1 {
+		if few := (*store.QuorumError)(nil); errors.As(err, &few) && len(s.Nodes) > 1 {
 			cut = err
 		} else if err != nil {
 			return nil, err
@@ -65,18 +64,18 @@ func (s *engine) held(ctx context.Context, prefix string) ([]store.State, error)
 // inspectAll inspects many locks in one step, and returns those that are held, or may be. With a
 // *store.QuorumError it returns what those servers know that answered.
 func (s *engine) inspectAll(ctx context.Context, names []string) (held []store.State, err error) {
-	nodes, said := s.outcomes(), make([]map[int]script.Listed, len(s.nodes))
-	err = s.ask(ctx, script.ListCommand(names, s.guarded.Load()), s.nodeTimeout(s.o.MaxTTL), func(a looked) {
+	nodes, said := s.Outcomes(), make([]map[int]script.Listed, len(s.Nodes))
+	err = s.Ask(ctx, script.ListCommand(names, s.Guarded.Load()), s.NodeTimeout(s.Config.MaxTTL), func(a node.Answer) {
 		var outcome store.NodeOutcome
-		said[a.node], outcome = a.Listed(len(names))
-		outcome = s.nodes[a.node].shows(outcome)
-		outcome.Node = nodes[a.node].Node
-		nodes[a.node] = outcome
+		said[a.Node], outcome = a.Listed(len(names))
+		outcome = s.Nodes[a.Node].Shows(outcome)
+		outcome.Node = nodes[a.Node].Node
+		nodes[a.Node] = outcome
 	})
 	if err != nil {
 		return nil, err
 	}
-	cfg := s.quorumConfig()
+	cfg := s.QuorumConfig()
 	var few error
 	if !view.Answered(cfg, nodes) {
 		few = &store.QuorumError{Op: "list", Store: "redis", Need: quorum.Majority(len(nodes)), Nodes: nodes}
@@ -110,9 +109,9 @@ func (s *engine) inspectAll(ctx context.Context, names []string) (held []store.S
 func (s *engine) names(ctx context.Context, prefix string) (*catalog, error) {
 	pattern := script.KeyBegin + script.GlobEscape.Replace(prefix) + "*" + script.CounterEnd
 	names := newCatalog(nameOfCounter)
-	nodes := s.outcomes()
+	nodes := s.Outcomes()
 	whole, cut := 0, error(nil)
-	for i, n := range s.nodes {
+	for i, n := range s.Nodes {
 		nodes[i].Outcome, nodes[i].Err = scan(ctx, n, pattern, names)
 		switch {
 		case errors.Is(nodes[i].Err, store.ErrIncomplete):
@@ -141,13 +140,13 @@ func nameOfCounter(key string) (string, bool) {
 
 // heldAt returns a lock that is held on one server, whatever the others say, and its holder.
 // The name is empty if there is none.
-func (s *engine) heldAt(ctx context.Context, n *node) (name string, holder store.Holder, err error) {
+func (s *engine) heldAt(ctx context.Context, n *node.Node) (name string, holder store.Holder, err error) {
 	names := newCatalog(nameOfCounter)
 	if _, err := scan(ctx, n, script.KeyBegin+"*"+script.CounterEnd, names); err != nil {
 		return "", holder, err
 	}
 	for batch := range slices.Chunk(slices.Sorted(maps.Keys(names.found)), listBatch) {
-		r := n.askOne(ctx, script.ListCommand(batch, false))
+		r := n.Ask(ctx, script.ListCommand(batch, false))
 		if r.Outcome != store.Granted {
 			return "", holder, r.Err
 		}
@@ -193,10 +192,10 @@ func (c *catalog) full() error {
 }
 
 // scan adds the node's keys that match.
-func scan(ctx context.Context, n *node, pattern string, all *catalog) (store.Outcome, error) {
+func scan(ctx context.Context, n *node.Node, pattern string, all *catalog) (store.Outcome, error) {
 	been, repeats := map[uint64]bool{}, 0
 	for cursor := uint64(0); ; {
-		a := n.askOne(ctx, script.NewCommand("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", "1000"))
+		a := n.Ask(ctx, script.NewCommand("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", "1000"))
 		if a.Outcome != store.Granted {
 			return a.Outcome, a.Err
 		}
@@ -228,90 +227,4 @@ func scan(ctx context.Context, n *node, pattern string, all *catalog) (store.Out
 		}
 		cursor = next
 	}
-}
-
-// List implements driver.Engine. It lists the locks of all members. If some of them do not
-// answer, it returns the locks of the others and a *store.QuorumError.
-func (c *clusterEngine) List(ctx context.Context, prefix string) ([]store.State, error) {
-	if err := c.s.usable(ctx); err != nil {
-		return nil, err
-	}
-	names := newCatalog(func(key string) (string, bool) {
-		name, ok := cluster.NameOf(strings.TrimSuffix(strings.TrimPrefix(key, script.KeyBegin), script.CounterEnd))
-		return name, ok && strings.HasPrefix(name, prefix) && store.CheckName(name) == nil
-	})
-	var cut error
-	masters := c.r.masters()
-	few := &store.QuorumError{Op: "list", Store: "redis-cluster", Need: len(masters)} // each lock is on one of them
-	for _, n := range masters {
-		outcome, err := scan(ctx, n, script.KeyBegin+script.GlobEscape.Replace(clusterPrefix(prefix))+"*"+script.CounterEnd, names)
-		if errors.Is(err, store.ErrIncomplete) {
-			outcome, cut = store.Granted, fmt.Errorf("%s: %w", n.addr.Host, err)
-		}
-		said := store.NodeOutcome{Node: n.addr.Host, Outcome: outcome}
-		if outcome != store.Granted {
-			said.Err = ofMember(err)
-		}
-		few.Nodes = append(few.Nodes, said)
-	}
-	held, failed := c.inspectAll(ctx, slices.Sorted(maps.Keys(names.found)))
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	for name, said := range failed {
-		at := slices.Index(masters, c.r.memberFor(cluster.SlotOf(cluster.KeyOf(name))))
-		if at < 0 { // the slot has moved, and the member there has joined meanwhile
-			return held, &store.QuorumError{Op: "list", Store: "redis-cluster", Need: 1, Nodes: []store.NodeOutcome{said}}
-		}
-		if few.Nodes[at].Outcome == store.Granted {
-			few.Nodes[at].Outcome, few.Nodes[at].Err = said.Outcome, ofMember(said.Err)
-		}
-	}
-	if few.Count(store.Granted) < few.Need {
-		return held, few
-	}
-	return held, cut
-}
-
-// ofMember returns an error of a member without its address, which a text about all of them has.
-func ofMember(err error) error {
-	if e, ok := errors.AsType[*memberError](err); ok {
-		return e.err
-	}
-	return err
-}
-
-// inspectAll inspects many locks, and returns those that a client of this package holds.
-// A script can access one slot only, so each lock takes a command of its own; several are
-// in flight at once. It also returns why locks could not be inspected.
-func (c *clusterEngine) inspectAll(ctx context.Context, names []string) (held []store.State, failed map[string]store.NodeOutcome) {
-	states, errs := make([]store.State, len(names)), make([]error, len(names))
-	next := make(chan int)
-	var all sync.WaitGroup
-	for range min(listAtOnce, len(names)) {
-		all.Go(func() {
-			for i := range next {
-				states[i], errs[i] = c.Inspect(ctx, names[i])
-			}
-		})
-	}
-	for i := range names {
-		next <- i
-	}
-	close(next)
-	all.Wait()
-	failed = map[string]store.NodeOutcome{}
-	for i, state := range states {
-		switch q, ok := errors.AsType[*store.QuorumError](errs[i]); {
-		case ok && q.Count(store.WrongType) > 0: // the key has something that is not a lock
-		case ok:
-			failed[names[i]] = q.Nodes[0]
-		case errs[i] != nil:
-			failed[names[i]] = store.NodeOutcome{Outcome: store.Pending, Err: errs[i]}
-		case state.Held && !state.Holder.Foreign:
-			state.Queue, state.Broken = nil, nil
-			held = append(held, state)
-		}
-	}
-	return held, failed
 }

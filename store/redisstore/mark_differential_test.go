@@ -237,10 +237,10 @@ func (n *scripted) marks(seed int) error {
 	if err := n.Begin(clock.Instant(time.Hour * 24 * 365 * 50)); err != nil {
 		return err
 	}
-	if n.s.nodes == nil {
-		n.s.nodes = make([]*node, 3)
+	if n.s.Size == 0 {
+		n.s.Size = 3
 	}
-	n.s.wall = time.Now
+	n.s.Wall = time.Now
 	for range 12 {
 		step, err := m.step()
 		if err == nil {
@@ -345,33 +345,28 @@ func (m *markRun) arrives(now int64) (string, error) {
 		}
 		c.Seen = uint64(max(0, mark.Opens-mark.Longest+pick(m.r, around)))
 	}
-	m.s.membership = l
-	m.s.wall = func() time.Time { return time.UnixMicro(c.Wall) }
-	m.s.longest.Store(c.Quarantine * 1000)
-	m.s.o.MaxTTL, m.s.o.FsyncAlways = time.Second, c.Durable == "asserted"
-	n := fitness{core: &m.s.core, server: membership.Identity{
-		Promoted: c.Promoted, Readable: c.Durable == "always" || c.Durable == "never",
-		Appends: true, Always: c.Durable == "always",
-	}}
-	n.isAlone = c.Joins == "alone"
-	m.s.mayJoin.Store(c.Joins == "may")
+	m.s.Membership = l
+	m.s.Wall = func() time.Time { return time.UnixMicro(c.Wall) }
+	a := membership.Arrival{
+		List: l, Quarantine: time.Duration(c.Quarantine) * time.Microsecond, Wall: m.s.Wall(), Joins: membership.Joining(c.Joins), Ago: time.Duration(c.Ago) * time.Microsecond,
+		Server: membership.Identity{Promoted: c.Promoted},
+	}
 	if c.Origin != nodemark.Unknown {
-		n.origin = c.Origin
-		n.seen.Store(int64(m.s.o.Clock.Now().Add(-time.Duration(c.Ago) * time.Microsecond)))
+		a.Origin = c.Origin
 	}
 	if c.Run != nodemark.Unknown {
-		n.server.RunID = c.Run
+		a.Server.RunID = c.Run
 	} else { // a server with an unknown run id is accepted only if durability is asserted
-		n.server.Readable, m.s.o.FsyncAlways, c.Durable = false, true, "asserted"
+		c.Durable = "asserted"
 	}
-	if c.Durable == "unasked" {
+	if a.Durable = c.Durable; c.Durable == "unasked" {
 		c.Replication = nodemark.Unknown
 	}
 	if c.Replication != nodemark.Unknown {
-		n.server.Replication = c.Replication
+		a.Server.Replication = c.Replication
 	}
 	if c.Seen > 0 {
-		n.granted = grant{name: "seen", token: c.Seen, at: m.s.o.Clock.Now()}
+		a.Lock, a.Token = "seen", c.Seen
 	}
 	before, err := nodemark.Parse(m.model)
 	var want string
@@ -397,7 +392,7 @@ func (m *markRun) arrives(now int64) (string, error) {
 	if usedAlone {
 		note = script.NewCommand("SET", script.AloneKey, "somebody")
 	}
-	said, err := m.run(note, script.NewCommand("SET", "{seen}:token", "7"), m.byText(n.arrivalLocked(c.Durable != "unasked")), script.NewCommand("DEL", "{seen}:token", script.AloneKey))
+	said, err := m.run(note, script.NewCommand("SET", "{seen}:token", "7"), m.byText(a.Command()), script.NewCommand("DEL", "{seen}:token", script.AloneKey))
 	if err != nil {
 		return what, err
 	}
@@ -558,25 +553,22 @@ func (m *markRun) becomes(now int64) (string, error) {
 // grants asks for a free lock in every way in which it can be granted.
 func (m *markRun) grants(now int64) (string, error) {
 	e := modelnode.Entrance{Print: pick(m.r, m.lists).Fingerprint, Run: mostly(m.r, runs)[:1], Counting: m.r.IntN(5) == 0}
-	m.s.membership.Fingerprint = e.Print
+	m.s.Membership.Fingerprint = e.Print
 	e.Run = strings.Repeat(e.Run, script.RunPrint)
 	want := modelnode.Gate(m.model, e, now)
 	what := fmt.Sprintf("grants %+v", e)
 
-	w := &session{n: &node{fitness: fitness{core: &m.s.core}}}
+	w := &wire{waits: e.Counting}
 	if e.Run[0] != '-' {
 		w.run = e.Run
 	}
-	if e.Counting {
-		w.n.quarantined.until = m.s.o.Clock.Now().Add(time.Hour)
-	}
 	ask := func(q driver.Question) *script.Command {
-		c := m.s.encode(q, nil)
+		c := m.s.Encode(q, nil)
 		asks := m.byText(c)
-		w.setPushFlagLocked(c, asks.Bytes)
+		w.fill(c, asks.Bytes)
 		return asks
 	}
-	m.s.wall = time.Now
+	m.s.Wall = time.Now
 	lease := lining("free", store.CrashSafe)
 	next := lining("free", store.CrashSafe)
 	heal := lining("healed", store.CrashSafe)
@@ -584,9 +576,9 @@ func (m *markRun) grants(now int64) (string, error) {
 	// another list.
 	waiter := e
 	waiter.Print = pick(m.r, m.lists).Fingerprint
-	m.s.membership.Fingerprint = waiter.Print
+	m.s.Membership.Fingerprint = waiter.Print
 	waits := ask(driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})
-	m.s.membership.Fingerprint = e.Print
+	m.s.Membership.Fingerprint = e.Print
 	said, err := m.run(ask(driver.Question{Op: quorum.Acquire, Lease: lease}), ask(driver.Question{Op: quorum.Heal, Lease: heal}),
 		script.NewCommand("SET", "healed", heal.Owner), m.extends(heal),
 		script.NewCommand("SET", "free", lease.Owner), waits, ask(driver.Question{Op: quorum.Release, Lease: lease}), script.NewCommand("GET", "free"),
@@ -618,6 +610,6 @@ func (m *markRun) extends(l store.Lease) *script.Command {
 
 // extend encodes the renewal of leases as the store's encoder does.
 func (m *markRun) extend(c *script.Command, leases []store.Lease) {
-	e := m.s.encoder()
+	e := m.s.Encoder()
 	e.Extend(c, leases)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/node"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
@@ -32,8 +33,8 @@ func TestMarkChecksAreNotSentToAnotherRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	n, ctx := s.nodes[0], t.Context()
-	was := n.askOne(ctx, script.NewCommand("GET", script.MarkKey)) // connects
+	n, ctx := s.Nodes[0], t.Context()
+	was := n.Ask(ctx, script.NewCommand("GET", script.MarkKey)) // connects
 	servers[0].Kill()
 	if err := servers[0].Restart(); err != nil {
 		t.Fatal(err)
@@ -43,10 +44,8 @@ func TestMarkChecksAreNotSentToAnotherRun(t *testing.T) {
 	if w := n.Pipe(); w != nil {
 		w.Abandon(io.EOF)
 	}
-	n.Mu.Lock()
-	n.lookLocked()
-	n.Mu.Unlock()
-	if r := n.askOne(ctx, pingCommand); r.Outcome != store.Granted {
+	n.Look(false)
+	if r := n.Ask(ctx, node.PingCommand); r.Outcome != store.Granted {
 		t.Fatalf("ping: %v, %v, want %v", r.Outcome, r.Err, store.Granted)
 	}
 	now, err1 := nodemark.Parse(servers[0].Text(t, "GET", script.MarkKey))

@@ -2,24 +2,14 @@
 
 package redisstore
 
-import "github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
+import (
+	"maps"
 
-var (
-	marksLooked      = true
-	clocksWatched    = true
-	pushesStamped    = true
-	missedAsked      = true
-	retainedIsPlain  = true
-	releasesRetained = true
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/node"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// Mechanisms of this package, by name: setting one to false takes it out.
-var Mechanisms = map[string]*bool{
-	"look-at-mark":        &marksLooked,
-	"clock-watch":         &clocksWatched,
-	"error-says-nothing":  &script.ErrorsSayNothing,
-	"stamp-of-push":       &pushesStamped,
-	"ask-what-was-missed": &missedAsked,
-	"releases-retained":   &releasesRetained,
-	"retained-is-plain":   &retainedIsPlain,
-}
+// Mechanisms of the packages of this one, by name: setting one to false takes it out.
+var Mechanisms = maps.Clone(node.Mechanisms)
+
+func init() { Mechanisms["error-says-nothing"] = &script.ErrorsSayNothing }

@@ -156,7 +156,7 @@ func (m *messages) byHand(b *testing.B, locks, rounds int) {
 		}
 		for _, op := range []quorum.Op{quorum.Acquire, quorum.Release} {
 			for i, r := range leases {
-				commands[i] = m.s.encode(driver.Question{Op: op, Lease: r, Tombstone: op == quorum.Release && len(m.conns) > 1}, commands[i])
+				commands[i] = m.s.Encode(driver.Question{Op: op, Lease: r, Tombstone: op == quorum.Release && len(m.conns) > 1}, commands[i])
 			}
 			m.exchange(b, commands)
 		}
@@ -166,7 +166,7 @@ func (m *messages) byHand(b *testing.B, locks, rounds int) {
 // exchange sends the commands to all servers, as lists of steps, and checks all replies.
 func (m *messages) exchange(b *testing.B, commands []*script.Command) {
 	var list script.StepList
-	for i, n := range m.s.nodes {
+	for i, n := range m.s.Nodes {
 		m.out = m.out[:0]
 		for some := range slices.Chunk(commands, script.MaxSteps) {
 			list.Reset()
@@ -177,7 +177,7 @@ func (m *messages) exchange(b *testing.B, commands []*script.Command) {
 			}
 			m.out = list.Append(m.out, false, "")
 			if list.Gated() {
-				script.FillGate(m.out, n.run(), false)
+				script.FillGate(m.out, n.Identity().RunID[:script.RunPrint], false)
 			}
 		}
 		if _, err := m.conns[i].Write(m.out); err != nil {

@@ -272,7 +272,7 @@ func (r *queueRun) step(s queueStep) error {
 			told = append(told, handed(m.Owner, m.Token, m.Stamp))
 		}
 	}
-	r.asked = append(r.asked, queueAsk{q, r.command(q), want, stood, told, r.s.wall().Add(script.ProposalLead)})
+	r.asked = append(r.asked, queueAsk{q, r.command(q), want, stood, told, r.s.Wall().Add(script.ProposalLead)})
 	return nil
 }
 
@@ -351,7 +351,7 @@ func (r *queueRun) byModel(s queueStep, q driver.Question) (ans, next modelnode.
 	if s.Onward {
 		propose = r.model.Token(r.now) + uint64(s.Ahead)
 	}
-	r.s.wall = func() time.Time { return time.UnixMicro(int64(propose)).Add(-script.ProposalLead) }
+	r.s.Wall = func() time.Time { return time.UnixMicro(int64(propose)).Add(-script.ProposalLead) }
 	switch l := q.Lease; q.Op {
 	case quorum.Acquire:
 		r.model, ans = r.model.Acquire(r.rules, ask(q, propose), r.now)
@@ -399,9 +399,9 @@ func (r *queueRun) command(q driver.Question) *script.Command {
 	if q.Next != nil {
 		waits = q.Next.Lease.Owner
 	}
-	r.s.channel = script.ChannelBegin + waits
-	c := r.s.encode(q, nil)
-	c.Bytes = (&session{n: r.wire.n, canPush: r.heard[waits]}).setPushFlagLocked(c, c.Bytes)
+	r.s.Channel = script.ChannelBegin + waits
+	c := r.s.Encode(q, nil)
+	c.Bytes = (&wire{canPush: r.heard[waits]}).fill(c, c.Bytes)
 	return c
 }
 
@@ -431,7 +431,7 @@ func (r *queueRun) byScript(asked []queueAsk) (replies []script.Reply, heard []s
 			return nil, nil, r.Err
 		}
 	}
-	after, err := r.scripted.run(timeCommand, script.NewCommand("DEL", script.MarkKey))
+	after, err := r.scripted.run(script.NewCommand("TIME"), script.NewCommand("DEL", script.MarkKey))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -510,7 +510,7 @@ func (r *queueRun) meddle(s queueStep) error {
 // look compares the keys of the server with the model.
 func (r *queueRun) look() error {
 	commands := []*script.Command{script.NewCommand("KEYS", "*"), script.NewCommand("GET", queueLock), script.NewCommand("PTTL", queueLock), script.NewCommand("GET", script.KeyBegin+queueLock+script.CounterEnd)}
-	replies, err := r.scripted.run(append(commands, r.byText(r.s.inspectCommand(queueLock)))...)
+	replies, err := r.scripted.run(append(commands, r.byText(r.s.InspectCommand(queueLock)))...)
 	if err != nil {
 		return err
 	}

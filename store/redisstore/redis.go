@@ -17,30 +17,13 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
-	"fmt"
-	"slices"
-	"time"
+	"errors"
 
-	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/quorum"
-	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
-	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/sentinel"
 )
-
-// engine keeps locks on independent servers, or on one.
-type engine struct {
-	fleet
-	changer
-}
 
 // Open connects to the nodes that url names:
 //
@@ -93,144 +76,45 @@ func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
 	return open(ctx, url, o, false)
 }
 
-// newStore returns a Store that has not connected to any node yet.
-func newStore(url string, o *Options) (*engine, error) {
-	addrs, opts, err := config.Parse(url, o.settings())
-	if err != nil {
-		return nil, err
+func init() {
+	for _, scheme := range config.Schemes() {
+		store.Register(scheme, func(ctx context.Context, url string, o store.OpenOptions) (*store.Store, error) {
+			return open(ctx, url, &Options{Logger: o.Logger}, o.Partial)
+		})
 	}
-	sentinels, addrs := sentinel.New(addrs, opts)
-	addrs, lists, err := membership.New(addrs, opts.Next)
-	if err != nil {
-		return nil, err
-	}
-	mostTTL := cmp.Or(opts.MaxTTL, config.LongestTTL)
-	if opts, err = opts.WithDefaults(); err != nil {
-		return nil, err
-	}
-	s := newBareStore(opts)
-	s.mostTTL = mostTTL
-	s.membership, s.topology, s.class, s.channel = lists, independent{}, store.CrashSafe, script.ChannelBegin+rand.Text()
-	s.driver = driver.Driver[*script.Command]{Sets: lists.Sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: s.nodeTimeout, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.manyInFlight, Closing: s.closing}
-	s.changer = changer{check: s.usable, newEncoder: s.encoder, askLock: askSingle(s)}
-	if len(addrs) > 1 {
-		s.changer.several = &s.driver
-	}
-	if len(addrs) > 1 && clocksWatched {
-		s.driver.Clocks = driver.NewClocks(len(addrs), func(clock.Instant) time.Duration { return s.quarantine() }, driver.WallAhead(opts.Clock), opts.Logger)
-	}
-	s.guarded.Store(len(addrs) > 1)
-	s.armed.Store(len(addrs) > 1)
-	cfg := quorum.Config{Nodes: len(addrs), Sets: lists.Sets}
-	for _, list := range cfg.JointSets() {
-		n := list.Size()
-		if n%2 != 0 {
-			continue
+}
+
+// open is Open. With partial, it also opens independent servers of which only some answer.
+func open(ctx context.Context, url string, o *Options, partial bool) (*store.Store, error) {
+	if config.NamesCluster(url) {
+		c, err := openClusterEngine(ctx, url, o)
+		if err != nil {
+			return nil, err
 		}
-		opts.Logger.Warn("an even number of nodes tolerates no more failures than one node fewer", "nodes", n, "failures", n-quorum.Majority(n))
+		return store.New(c), nil
 	}
-	if host := config.SharedHost(addrs); host != "" {
-		opts.Logger.Info("nodes share a host and fail together", "host", host)
+	s, err := openEngine(ctx, url, o, partial)
+	if err != nil {
+		return nil, err
 	}
-	if sentinels != nil {
-		s.topology, s.class = watched{group: sentinels}, store.Efficiency
-		opts.Logger.Warn("a failover can lose locks: the promoted replica may not know the latest grants", "master", sentinels.Master)
+	return store.New(s), nil
+}
+
+// openEngine connects to independent servers.
+func openEngine(ctx context.Context, url string, o *Options, partial bool) (*engine, error) {
+	s, err := newStore(url, o)
+	if err != nil {
+		return nil, err
 	}
-	s.nodes, s.size = make([]*node, len(addrs)), len(addrs)
-	for i, a := range addrs {
-		s.nodes[i] = newNode(i, a, &s.fleet)
-		s.voters = append(s.voters, s.nodes[i])
-		s.driver.Nodes = append(s.driver.Nodes, s.nodes[i])
+	if err := s.waitForQuorum(ctx); err != nil && !(partial && someAnswered(err)) {
+		s.Close()
+		return nil, err
 	}
 	return s, nil
 }
 
-// newBareStore returns a Store without nodes.
-func newBareStore(o config.Config) *engine {
-	s := &engine{fleet: fleet{core: core{o: o, wall: o.Wall(), user: userOf(o.Clock), closing: make(chan struct{}), pushTestAfter: pushTestAfter}, joining: make(chan struct{}, 1)}}
-	s.inlineFor.Store(int64(conn.InlineFor))
-	return s
-}
-
-// Caps implements driver.Engine.
-func (s *engine) Caps() store.Caps {
-	c := store.Caps{
-		Engine: "redis", Nodes: len(s.nodes), Quorum: quorum.Majority(len(s.nodes)),
-		MaxTTL: s.mostTTL, Reach: "network", Clock: "each server's own",
-		Class: s.class,
-		// A single server hands on the sooner, the less it has to do besides.
-		Rejoins:  len(s.nodes) > 1,
-		Notifies: true, EndsCalls: true,
-	}
-	if len(s.nodes) > 1 {
-		c.MaxPermits = rule.MaxSlots
-	}
-	return c
-}
-
-// Acquire implements driver.Engine.
-func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	if err := s.ready(ctx, r.Lease); err != nil {
-		return store.Grant{}, err
-	}
-	return s.driver.Acquire(ctx, r)
-}
-
-// Renew implements driver.Engine. It renews all leases at once, and returns when each lease
-// has its majority or cannot get it.
-func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
-	errs := make([]error, len(leases))
-	for i, r := range leases {
-		errs[i] = cmp.Or(s.ready(ctx, r), s.checkSlots(r))
-	}
-	if !slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
-		return s.driver.Renew(ctx, leases)
-	}
-	var valid []store.Lease
-	for i, r := range leases {
-		if errs[i] == nil {
-			valid = append(valid, r)
-		}
-	}
-	results := s.driver.Renew(ctx, valid)
-	for i := range errs {
-		if errs[i] == nil {
-			errs[i], results = results[0], results[1:]
-		}
-	}
-	return errs
-}
-
-// checkSlots returns nil if r, which is to be renewed, names its slots. On several servers one
-// of them may have granted it others, which must not count.
-func (s *engine) checkSlots(r store.Lease) error {
-	if len(s.nodes) <= 1 || r.Kind.IsMutex() || r.Kind.Shared || rule.Spec(r.Kind).Has(rule.SlotsOf(r.Slots...), max(r.Weight, 1)) {
-		return nil
-	}
-	return fmt.Errorf("%w: renew a lease of the %v %q: its slots are %v, and have to be those of the grant", store.ErrInvalid, r.Kind, r.Name, r.Slots)
-}
-
-// Release implements driver.Engine.
-func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
-	if err := s.usable(ctx); err != nil {
-		return err
-	}
-	return s.driver.Release(ctx, r)
-}
-
-// ready refuses a request to acquire that the servers cannot fulfil, and has the mark of a single server checked if the lock requires that.
-func (s *engine) ready(ctx context.Context, r store.Lease) error {
-	if err := s.usable(ctx); err != nil {
-		return err
-	}
-	if r.Require >= store.CrashSafe {
-		if err := cmp.Or(s.topology.ready(&s.fleet, r), r.CheckClass(s.Caps())); err != nil {
-			return err
-		}
-	}
-	s.noteTTL(r.TTL)
-	if err := s.take(ctx); err != nil {
-		return err
-	}
-	return s.raise(ctx, r)
+// someAnswered reports whether err, of waitForQuorum, says that some servers can be asked.
+func someAnswered(err error) bool {
+	e, ok := err.(*store.QuorumError)
+	return ok && e.Count(store.Granted) > 0 && !errors.Is(err, membership.ErrSameServer)
 }

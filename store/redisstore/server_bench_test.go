@@ -76,7 +76,7 @@ func (l *longQueue) pairs(steps int) (acquire, release []*script.Command) {
 		for range some {
 			q := l.newcomer()
 			q.Waits = false
-			a, r := l.s.encode(q, nil), l.s.encode(driver.Question{Op: quorum.Release, Lease: q.Lease}, nil)
+			a, r := l.s.Encode(q, nil), l.s.Encode(driver.Question{Op: quorum.Release, Lease: q.Lease}, nil)
 			if steps == 1 {
 				acquire, release = append(acquire, a), append(release, r)
 				continue

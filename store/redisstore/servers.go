@@ -18,7 +18,7 @@ func init() {
 		if err != nil {
 			return nil, err
 		}
-		s.declares = declares
+		s.Declares = declares
 		return servers{s}, nil
 	}
 }
@@ -27,41 +27,38 @@ func init() {
 type servers struct{ s *engine }
 
 func (v servers) Addrs() []string {
-	addrs := make([]string, len(v.s.nodes))
-	for i, n := range v.s.nodes {
+	addrs := make([]string, len(v.s.Nodes))
+	for i, n := range v.s.Nodes {
 		addrs[i] = n.Addr()
 	}
 	return addrs
 }
 
-func (v servers) Membership() membership.List { return v.s.membership }
+func (v servers) Membership() membership.List { return v.s.Membership }
 
 func (v servers) Connect(ctx context.Context) error {
-	if err := v.s.waitForQuorum(ctx); err != nil || v.s.declares {
+	if err := v.s.waitForQuorum(ctx); err != nil || v.s.Declares {
 		return err
 	}
-	return v.s.take(ctx)
+	return v.s.Take(ctx)
 }
 
-func (v servers) Join(ctx context.Context) error { return v.s.take(ctx) }
+func (v servers) Join(ctx context.Context) error { return v.s.Take(ctx) }
 
 func (v servers) Ask(ctx context.Context, server int, c *script.Command) script.Reply {
-	return v.s.nodes[server].askOne(ctx, c)
+	return v.s.Nodes[server].Ask(ctx, c)
 }
 
 func (v servers) Identity(server int) membership.Identity {
-	n := v.s.nodes[server]
-	n.Mu.Lock()
-	defer n.Mu.Unlock()
-	return n.server
+	return v.s.Nodes[server].Identity()
 }
 
 func (v servers) Held(ctx context.Context) ([]store.State, error) { return v.s.held(ctx, "") }
 
 func (v servers) HeldAt(ctx context.Context, server int) (string, store.Holder, error) {
-	return v.s.heldAt(ctx, v.s.nodes[server])
+	return v.s.heldAt(ctx, v.s.Nodes[server])
 }
 
-func (v servers) Quarantine() time.Duration { return v.s.quarantine() }
+func (v servers) Quarantine() time.Duration { return v.s.Quarantine() }
 
 func (v servers) Close() error { return v.s.Close() }

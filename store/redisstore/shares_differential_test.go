@@ -355,7 +355,7 @@ func (r *shareRun) step(s shareStep) error {
 		return err
 	}
 	propose := uint64(at)/1000 + 500_000
-	r.s.wall = func() time.Time { return time.UnixMicro(int64(propose)).Add(-script.ProposalLead) }
+	r.s.Wall = func() time.Time { return time.UnixMicro(int64(propose)).Add(-script.ProposalLead) }
 	lease := store.Lease{Name: shareLock, Owner: owner, Meta: shareMeta, TTL: s.TTL, Kind: shareKinds[s.Kind], Weight: 1}
 	if s.Heavy > 0 {
 		lease.Weight = max(1, lease.Kind.Limit-s.Heavy+1)
@@ -541,10 +541,10 @@ func (r *shareRun) advance(propose uint64, unmarked bool) (notified bool) {
 
 // question makes the script do what the rule has done, and compares its reply with want.
 func (r *shareRun) question(q driver.Question, want rule.Answer) error {
-	r.s.channel = script.ChannelBegin + q.Lease.Owner
+	r.s.Channel = script.ChannelBegin + q.Lease.Owner
 	e := r.encoder()
 	c := e.Encode(q, nil)
-	c.Bytes = (&session{n: r.wire.n, canPush: r.heard[q.Lease.Owner]}).setPushFlagLocked(c, c.Bytes)
+	c.Bytes = (&wire{canPush: r.heard[q.Lease.Owner]}).fill(c, c.Bytes)
 	v, err := r.do(c)
 	if err != nil {
 		return err
@@ -625,7 +625,7 @@ func (r *shareRun) changes(c *script.Command, want rule.Answer, propose uint64) 
 
 // do runs one command, and compares the pushes.
 func (r *shareRun) do(c *script.Command) (resp.Value, error) {
-	all, err := r.scripted.run(script.NewCommand("SET", script.MarkKey, openMark), r.byText(c), timeCommand, script.NewCommand("DEL", script.MarkKey))
+	all, err := r.scripted.run(script.NewCommand("SET", script.MarkKey, openMark), r.byText(c), script.NewCommand("TIME"), script.NewCommand("DEL", script.MarkKey))
 	if err != nil {
 		return resp.Value{}, err
 	}
@@ -634,7 +634,7 @@ func (r *shareRun) do(c *script.Command) (resp.Value, error) {
 	if err != nil {
 		return v, err
 	}
-	if r.slow(now, r.s.wall().Add(script.ProposalLead)) {
+	if r.slow(now, r.s.Wall().Add(script.ProposalLead)) {
 		return v, errSlow
 	}
 	heard, err := r.messages()
@@ -706,7 +706,7 @@ func (r *shareRun) look() error {
 
 // inspectByText returns the command that inspects a lock, with the text of the script.
 func inspectByText(n *scripted, name string) *script.Command {
-	return n.byText(n.s.inspectCommand(name))
+	return n.byText(n.s.InspectCommand(name))
 }
 
 // wanted returns the state of the rule in the form of look, and how long its longest grant or

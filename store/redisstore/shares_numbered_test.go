@@ -21,7 +21,7 @@ import (
 
 // encoder returns the encoder of the store, for one of several servers if r.several is set.
 func (r *shareRun) encoder() script.Encoder {
-	e := r.s.encoder()
+	e := r.s.Encoder()
 	e.Several = r.several
 	return e
 }
@@ -242,7 +242,7 @@ func (r *shareRun) advanceTo(to string, propose uint64) {
 // A server in quarantine does.
 func TestDowngradeOfAnotherMembership(t *testing.T) {
 	n := onSimulated(t)
-	n.s.membership.Fingerprint = "0123456789ab"
+	n.s.Membership.Fingerprint = "0123456789ab"
 	r := store.Lease{Name: "a", Owner: "deploy", TTL: time.Minute, Kind: store.ReadWrite, Weight: store.ReadWriteLimit, Require: store.CrashSafe}
 	n.text(t, "SET", script.MarkKey, openMark)
 	if got := n.ask(t, driver.Question{Op: quorum.Acquire, Lease: r})[0]; got.Kind != quorum.Yes {

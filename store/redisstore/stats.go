@@ -5,7 +5,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/node"
 )
 
 // Stats is a snapshot of a store, for metrics.
@@ -39,42 +39,33 @@ type NodeStats struct {
 // masters that are known to have slots. For another store there are no nodes. It does not block
 // and is safe for concurrent use, even after Close.
 func StatsOf(s *store.Store) Stats {
+	var nodes []*node.Node
 	switch e := s.Engine().(type) {
 	case *engine:
-		return e.stats()
+		nodes = e.Nodes
 	case *clusterEngine:
-		return e.stats()
+		nodes = e.r.Masters()
 	}
-	return Stats{}
-}
-
-func (s *engine) stats() Stats {
-	st := Stats{Nodes: make([]NodeStats, len(s.nodes))}
-	for i, n := range s.nodes {
-		st.Nodes[i] = n.stats()
+	st := Stats{Nodes: make([]NodeStats, len(nodes))}
+	for i, n := range nodes {
+		st.Nodes[i] = statsOf(n)
 	}
 	return st
 }
 
-func (c *clusterEngine) stats() (st Stats) {
-	for _, n := range c.r.masters() {
-		st.Nodes = append(st.Nodes, n.stats())
-	}
-	return st
-}
-
-func (n *node) stats() NodeStats {
+func statsOf(n *node.Node) NodeStats {
 	n.Mu.Lock()
 	defer n.Mu.Unlock()
-	ns := NodeStats{Node: n.Addr(), Waiting: n.Waiting.Len(), Retained: n.retained.list.Len(), Dropped: n.retained.list.Dropped()}
+	ns := NodeStats{Node: n.Addr(), Waiting: n.Waiting.Len()}
+	ns.Retained, ns.Dropped = n.RetainedLocked()
 	if _, why := n.DownLocked(); why != nil {
 		ns.Err = driver.PutOutcome(why).Err
 	}
 	if w := n.PipeLocked(); w != nil {
 		ns.InFlight = w.InFlightLocked()
 	}
-	if left := n.leftLocked(); left > 0 {
-		ns.QuarantinedFor, ns.Why = left, &script.QuarantineError{Why: n.quarantined.why, Left: left}
+	if q := n.QuarantineLocked(); q != nil {
+		ns.QuarantinedFor, ns.Why = q.Left, q
 	}
 	return ns
 }

@@ -192,7 +192,7 @@ func (e *ears) listQuestion(r *rand.Rand, owners []string) driver.Question {
 			q.To = pick(r, owners)
 		}
 	case 2:
-		q.Op, q.Token = quorum.Confirm, uint64(e.s.wall().UnixMicro())+uint64(r.IntN(3))*1000
+		q.Op, q.Token = quorum.Confirm, uint64(e.s.Wall().UnixMicro())+uint64(r.IntN(3))*1000
 	case 3:
 		q.Op = quorum.Extend
 	case 4:
@@ -266,8 +266,8 @@ func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
 		return "", err
 	}
 	propose := time.Unix(0, int64(now)).Add(500 * time.Millisecond)
-	e.s.wall = func() time.Time { return propose }
-	e.s.membership.Fingerprint, e.s.channel = "0123456789ab", script.ChannelBegin+"x"
+	e.s.Wall = func() time.Time { return propose }
+	e.s.Membership.Fingerprint, e.s.Channel = "0123456789ab", script.ChannelBegin+"x"
 	e.wire.canPush, e.wire.run = r.IntN(4) > 0, ""
 	if err := e.listen("x", r.IntN(3) > 0); err != nil {
 		return "", err
@@ -295,7 +295,7 @@ func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
 			state = append(state, script.NewCommand("SET", keysOf(lock)[1], strconv.FormatInt(last, 10), "PX", "7200000"))
 		}
 	}
-	enc := e.s.encoder()
+	enc := e.s.Encoder()
 	enc.Several = seed >= shareSeeds && seed%2 == 0
 	kinds := make(map[string]store.Kind)
 	if seed >= shareSeeds {
@@ -327,7 +327,7 @@ func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
 			} else {
 				c = enc.Encode(q, nil)
 			}
-			c.Bytes = e.wire.setPushFlagLocked(c, c.Bytes)
+			c.Bytes = e.wire.fill(c, c.Bytes)
 			all = append(all, c)
 		}
 		return all

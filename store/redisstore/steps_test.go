@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -16,13 +15,13 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/node"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // together calls several functions, and sends their requests to a node at one time.
-func together(t *testing.T, n *node, do ...func()) {
+func together(t *testing.T, n *node.Node, do ...func()) {
 	t.Helper()
 	resume, ok := n.TryHold()
 	for ; !ok; resume, ok = n.TryHold() { // another goroutine is about to finish
@@ -92,7 +91,7 @@ func TestCallsThatWaitTogetherAreOneCommand(t *testing.T) {
 	take := func(i int, l store.Lease) func() {
 		return func() { _, errs[i] = s.Acquire(t.Context(), store.AcquireRequest{Lease: l}) }
 	}
-	together(t, s.nodes[0],
+	together(t, s.Nodes[0],
 		take(0, stepsLease("free")), take(1, stepsLease("damaged")), take(2, stepsLease("held")),
 		func() { errs[3] = s.Renew(t.Context(), []store.Lease{held})[0] },
 		func() { errs[4] = s.Release(t.Context(), store.ReleaseRequest{Lease: last}) },
@@ -134,7 +133,7 @@ func TestListsAreBounded(t *testing.T) {
 			}
 		})
 	}
-	together(t, s.nodes[0], do...)
+	together(t, s.Nodes[0], do...)
 	if n := calls(t, server, "evalsha"); n != "3" {
 		t.Errorf("%s calls of scripts, want three", n)
 	}
@@ -159,12 +158,12 @@ func TestListOnAServerThatForgotTheScript(t *testing.T) {
 		}
 		server.Text(t, "SCRIPT", "FLUSH")
 		server.Text(t, "CONFIG", "RESETSTAT")
-		together(t, s.nodes[0], do...)
+		together(t, s.Nodes[0], do...)
 		if n := calls(t, server, "eval"); n != "2" {
 			t.Errorf("%s texts of scripts were sent, want one of lists and one of a single acquire", n)
 		}
 		server.Text(t, "CONFIG", "RESETSTAT")
-		together(t, s.nodes[0], do[:script.MaxSteps]...)
+		together(t, s.Nodes[0], do[:script.MaxSteps]...)
 		if n := calls(t, server, "evalsha"); n != "1" {
 			t.Errorf("%s calls of scripts, want one, as the server has the script", n)
 		}
@@ -212,15 +211,15 @@ func TestListForAMasterThatWasDemoted(t *testing.T) {
 	got := make(kinds, 4)
 	var do []func()
 	for range cap(got) {
-		c := s.encode(driver.Question{Op: quorum.Acquire, Lease: stepsLease(store.NewOwner())}, nil)
+		c := s.Encode(driver.Question{Op: quorum.Acquire, Lease: stepsLease(store.NewOwner())}, nil)
 		do = append(do, func() {
-			if err := s.nodes[0].put(call{command: c, timeout: 20 * time.Second, to: got}, false); err != nil {
+			if err := s.Nodes[0].Enqueue(node.Call{Command: c, Timeout: 20 * time.Second, To: got}, false); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	w.Master.Text(t, "REPLICAOF", "127.0.0.1", "1")
-	together(t, s.nodes[0], do...)
+	together(t, s.Nodes[0], do...)
 	for range cap(got) {
 		select {
 		case kind := <-got:
@@ -238,17 +237,6 @@ type kinds chan quorum.Kind
 
 func (k kinds) Receive(_, _ int, a driver.Reply) { k <- a.Kind }
 
-// A call that another member of a cluster refused has not been sent to this one.
-func TestRedirectedCallBeginsAnew(t *testing.T) {
-	n := makeNode(0, config.Address{}, &bareStore(config.Config{Logger: slog.New(slog.DiscardHandler)}).fleet)
-	if err := n.put(call{command: pingCommand, to: nobody{}, steps: 4, again: byText}, true); err != nil {
-		t.Fatal(err)
-	}
-	if c, ok := n.Waiting.Pop(); !ok || c.steps != 0 || c.again != notResent {
-		t.Errorf("%+v, %v, want it as if it had never been sent", c, ok)
-	}
-}
-
 // A user that lacks the permission for one lock of a list gets all others.
 func TestListWithALockThatIsNotPermitted(t *testing.T) {
 	server := redistest.Start(t)
@@ -264,7 +252,7 @@ func TestListWithALockThatIsNotPermitted(t *testing.T) {
 		do = append(do, func() { _, errs[i] = s.Acquire(t.Context(), store.AcquireRequest{Lease: l}) })
 	}
 	server.Text(t, "CONFIG", "RESETSTAT")
-	together(t, s.nodes[0], do...)
+	together(t, s.Nodes[0], do...)
 	if texts := calls(t, server, "eval"); texts != "" {
 		t.Errorf("%s texts of scripts were sent, want none: the server knows them", texts)
 	}
@@ -291,12 +279,12 @@ func TestListsInACluster(t *testing.T) {
 	other := ""
 	for i := 0; other == ""; i++ { // another slot of the same member
 		name := fmt.Sprint("b", i)
-		if _, at := cluster.Place(name); at != slot && s.r.memberFor(at) == s.r.memberFor(slot) {
+		if _, at := cluster.Place(name); at != slot && s.r.MemberFor(at) == s.r.MemberFor(slot) {
 			other = name
 		}
 	}
 	for round, want := range []string{"2", "0"} { // in the second round it only redirects
-		n := s.r.memberFor(slot)
+		n := s.r.MemberFor(slot)
 		has.Text(t, "CONFIG", "RESETSTAT")
 		var do []func()
 		var errs [8]error
@@ -342,16 +330,16 @@ func TestServerThatKeepsNoTTL(t *testing.T) {
 	}
 	n.change = func(text string) string { return strings.ReplaceAll(text, "'KEEPTTL'", "'NO SUCH WORD'") }
 	for i := range 2 {
-		n.s.wall = func() time.Time { return time.Unix(0, int64(begin)).Add(time.Duration(i) * time.Millisecond) }
+		n.s.Wall = func() time.Time { return time.Unix(0, int64(begin)).Add(time.Duration(i) * time.Millisecond) }
 		l := stepsLease("a")
 		said, err := n.one([]*script.Command{
-			n.s.encode(driver.Question{Op: quorum.Acquire, Lease: l}, nil),
-			n.s.encode(driver.Question{Op: quorum.Release, Lease: l}, nil),
+			n.s.Encode(driver.Question{Op: quorum.Acquire, Lease: l}, nil),
+			n.s.Encode(driver.Question{Op: quorum.Release, Lease: l}, nil),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := uint64(n.s.wall().Add(script.ProposalLead).UnixMicro())
+		want := uint64(n.s.Wall().Add(script.ProposalLead).UnixMicro())
 		if a := said[0].Answer(script.Acquire); a.Kind != quorum.Yes || a.Token != want {
 			t.Errorf("grant %d: %v with token %d, want %d", i+1, a.Kind, a.Token, want)
 		}

@@ -119,10 +119,10 @@ var byUnitTests = map[string][]string{
 		"release-detached", "renewal-from-start", "grant-from-since",
 		"unwanted-released", "place-kept", "returned-given-up",
 	},
-	"waitq":      {"one-asker", "place-given-up", "ended-passed-over"},
-	"driver":     {"decline-unwanted", "undo-own", "discount-each", "uncounted-renewals"},
-	"retain":     {"retain-refused", "resend-unanswered", "new-run-ends", "skip-untold"},
-	"redisstore": {"retained-is-plain"},
+	"waitq":  {"one-asker", "place-given-up", "ended-passed-over"},
+	"driver": {"decline-unwanted", "undo-own", "discount-each", "uncounted-renewals"},
+	"retain": {"retain-refused", "resend-unanswered", "new-run-ends", "skip-untold"},
+	"node":   {"retained-is-plain"},
 }
 
 // Every mechanism has a checker.

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // Range is a range of slots, with the address of the master that has them.
@@ -79,4 +80,17 @@ func Fetch(ctx context.Context, a config.Address, c *config.Config) ([]Range, er
 	}
 	l.Conn.Close()
 	return ParseSlotMap(said[0], a.Host)
+}
+
+// ErrNoSlotMap is why a member cannot be asked for the slot map.
+var ErrNoSlotMap = script.NewUnusable("the cluster does not report its slot map")
+
+// MemberOf returns the address that a redirection names. The argument asked is the
+// address of the member that sent it.
+func MemberOf(d *resp.Redirection, asked string) (string, bool) {
+	at := strings.LastIndex(d.Host, ":")
+	if at < 0 {
+		return "", false
+	}
+	return memberHost(strings.Trim(d.Host[:at], "[]"), d.Host[at+1:], asked)
 }
