@@ -5,7 +5,6 @@ package cli
 import (
 	"encoding/json"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
@@ -87,17 +86,6 @@ func TestBenchFails(t *testing.T) {
 	}
 	servers[2].Kill()
 	s.run(125, "bench", "--for", "200ms")
-}
-
-func TestBenchCutShort(t *testing.T) {
-	s := newSite(t)
-	p := s.start("bench", "--for", "3s", "--goroutines", "1,2")
-	p.says(&p.err, "round 1 of 5")
-	p.signal(syscall.SIGINT)
-	p.wants(128 + int(syscall.SIGINT))
-	if !strings.Contains(p.out.String(), "LOCK+UNLOCK/S") {
-		t.Errorf("stdout: %s, want text with %q", p.out.String(), "LOCK+UNLOCK/S")
-	}
 }
 
 func TestBenchOnATerminal(t *testing.T) {

@@ -82,18 +82,7 @@ func onDatabase(t *testing.T, server *sqltest.Server, url, app string) {
 			t.Fatalf("schema: exit code %d: %s, want exit code %d and text with %q", code, &p.err, 0, "the table of locks")
 		}
 	}
-	p = owner.start("run", "a/b", "--require", "crash-safe", "--", binary, "show", "a/b", "--json")
-	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), `"held": true`) && !strings.Contains(p.out.String(), `"held":true`) {
-		t.Errorf("run and show: exit code %d: %s%s, want 0 and a held lock", code, &p.out, &p.err)
-	}
-	p = owner.start("run", "a/b", "--", binary, "ls", "a/")
-	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "a/b") {
-		t.Errorf("run and ls: exit code %d: %s%s, want exit code %d and text with %q", code, &p.out, &p.err, 0, "a/b")
-	}
-	p = owner.start("run", "a/b", "--", binary, "run", "--try", "a/c", "--", "true")
-	if code := p.end(); code != 0 {
-		t.Errorf("a run within a run: exit code %d: %s%s, want exit code %d", code, &p.out, &p.err, 0)
-	}
+	owner.run(0, "run", "a/b", "--require", "crash-safe", "--", "true")
 	p = owner.start("doctor")
 	if code := p.end(); code != 0 {
 		t.Errorf("doctor: exit code %d:\n%s%s, want exit code %d", code, &p.out, &p.err, 0)
