@@ -33,8 +33,8 @@ LONG      = ./store/redisstore ./store/sqlstore/sqlstoretest ./store/etcdstore .
 # recordstore, and one that measures memory.
 ALONE     = ^Test(ScriptsChanged|ListsChanged|QueuesChanged|MarkScriptsChanged|SharesChanged|ListsOfSharesChanged|.*OnRedis|.*OnSimulatedRedis|.*OnObjects|ManyIdleConnections)$$
 COMPARING = ./store/redisstore ./cmd/leasehold/internal/serve/redisdoor ./store/s3store/s3storetest ./store/gcsstore/gcsstoretest ./store/azblobstore/azblobstoretest
-# The tests of the simulator that call few, so that -short leaves scripts out.
-SHORTENED = ^Test(Seeds|Thousand|JumpingClocksAreDiscounted|FadingNetwork|OneListReplacesAnother|CountersMayExpire|KindsRepeat|HistoriesRepeat)$$
+# The tests of the simulator that run many scripts: make sim does.
+SCRIPTS   = ^Test(Seeds|Thousand|JumpingClocksAreDiscounted|FadingNetwork|OneListReplacesAnother|CountersMayExpire|KindsRepeat|HistoriesRepeat)$$
 COUNT     = 10
 BENCH     = .
 BENCHTIME = 1s
@@ -120,9 +120,10 @@ ifeq ($(PKG),work)
 	@# without the detector, too: one goroutine at a time uses each, and the detector makes their
 	@# tests half as slow again.
 	@# The explorers and the simulator have a low priority, and so the processor time that
-	@# the others leave while they wait. With -short the simulator runs a third of the scripts of
-	@# some tests; make sim runs all. In .ci/run, what computes beside this target has a lower one.
-	nice -n 10 $(GO) test -short -vet=off -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/queues ./internal/proof/sim & searches=$$!; \
+	@# the others leave while they wait. In .ci/run, what computes beside this target has a lower
+	@# one. The searches that make explore, make mutants and make sim repeat are left to them:
+	@# -short leaves those of the explorer out.
+	nice -n 10 $(GO) test -short -skip '$(SCRIPTS)' -vet=off -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/queues ./internal/proof/sim & searches=$$!; \
 	$(GO) test -race '-gcflags=github.com/yuin/gopher-lua/...=-race=false' -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $(LONG) $$($(GO) list work | grep -vE '/internal/proof/(explore|queues|sim)$$'); code=$$?; \
 	wait $$searches && exit $$code
 	$(GO) test -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -run '$(ALONE)' $(COMPARING)
@@ -217,9 +218,9 @@ explore: ## search every interleaving of the protocol in small worlds (long; a f
 	@# With MOST, as in .ci/run, the rows of mutants are left to make mutants, which searches them all.
 	$(GO) run -tags mutants ./internal/proof/explore/cmd/explore -most $(MOST) $(if $(filter-out 0,$(MOST)),-shipped)
 
-sim: ## run SEEDS seeds of the simulator, and all scripts of the tests that make test shortens
+sim: ## run SEEDS seeds of the simulator, and its tests that run many scripts
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -c -o "$$dir/sim" ./internal/proof/sim && \
-		cd internal/proof/sim && "$$dir/sim" -test.run '$(SHORTENED)' -test.timeout 12h -seeds=$(SEEDS)
+		cd internal/proof/sim && "$$dir/sim" -test.run '$(SCRIPTS)' -test.timeout 12h -seeds=$(SEEDS)
 
 prove: z3 ## prove the protocol for any number of nodes and attempts (OUT=DIR keeps the files)
 	@$(GO) run ./internal/proof/induct/cmd/prove $(if $(OUT),-out $(OUT))

@@ -102,9 +102,9 @@ func Rows() []Row {
 		{Name: "L1", What: "of four nodes, the list 1,2,3 is replaced by 1,2,4: as shipped",
 			Model: lists(2, nil)},
 		{Name: "L2", What: "nodes do not check the lists of clients",
-			Model: lists(2, func(m *Model) { m.AnyList = true }), Want: Mutex, Mutant: "node-looks-at-lists"},
+			Model: lists(2, func(m *Model) { m.TTL, m.SwitchWait, m.AnyList = 1, 1, true }), Want: Mutex, Mutant: "node-looks-at-lists"},
 		{Name: "L3", What: "the operator does not wait until leases of the old list are over",
-			Model: lists(2, func(m *Model) { m.SwitchWait = 1 }), Want: Mutex, Mutant: "replace-waits"},
+			Model: lists(2, func(m *Model) { m.TTL, m.SwitchWait = 1, 0 }), Want: Mutex, Mutant: "replace-waits"},
 
 		// The protocol's assumptions about time and nodes.
 		{Name: "C1", What: "a node's clock jumps ahead",
@@ -119,7 +119,7 @@ func Rows() []Row {
 
 		// Owners and releases.
 		{Name: "D1", What: "a client uses one owner value for all its attempts",
-			Model: world(3, func(m *Model) { m.ReuseOwner, m.TTL, m.Check = true, 1, Mutex }), Want: Mutex, Mutant: "client-owner-per-attempt"},
+			Model: world(3, func(m *Model) { m.ReuseOwner, m.Nodes, m.TTL, m.Check = true, 2, 1, Mutex }), Want: Mutex, Mutant: "client-owner-per-attempt"},
 		{Name: "D2", What: "a new owner value for every attempt",
 			Model: world(4, nil)},
 		{Name: "Z1", What: "an acquire arrives after its release, no tombstones",

@@ -20,7 +20,7 @@ func TestRollingRestarts(t *testing.T) {
 // A node whose clock jumps does not count for a client that has seen the jump. The mutant
 // clock-watch shows that the lock would have two holders otherwise.
 func TestJumpingClocksAreDiscounted(t *testing.T) {
-	for seed := range uint64(few(20)) {
+	for seed := range uint64(20) {
 		s := jumping(seed)
 		if r := Run(t, s, Shipped(), false); len(r.Violations) > 0 {
 			report(t, "-script='"+s.String()+"'", s, r)
@@ -32,7 +32,7 @@ func TestJumpingClocksAreDiscounted(t *testing.T) {
 // If the network becomes slow and then fails, a holder does not count on its lease for longer
 // than it lasts.
 func TestFadingNetwork(t *testing.T) {
-	for seed := range uint64(few(20)) {
+	for seed := range uint64(20) {
 		s := fading(seed)
 		if r := Run(t, s, Shipped(), false); len(r.Violations) > 0 {
 			report(t, "-script='"+s.String()+"'", s, r)
@@ -47,7 +47,7 @@ func TestFadingNetwork(t *testing.T) {
 func TestOneListReplacesAnother(t *testing.T) {
 	blind := Switches{Edit: without("node-looks-at-lists")}
 	found := 0
-	for seed := range uint64(few(20)) {
+	for seed := range uint64(20) {
 		s := rollingList(seed)
 		r := Run(t, s, Shipped(), false)
 		if len(r.Violations) > 0 {
@@ -77,7 +77,7 @@ func TestCountersMayExpire(t *testing.T) {
 		"local ttl, life = ARGV[n + 1], ARGV[n + 2]", "local ttl, life = ARGV[n + 1], '2000'").Replace
 	floorless := without("node-clock-floor")
 	found := false
-	for seed := range uint64(few(20)) {
+	for seed := range uint64(20) {
 		s := busy(seed)
 		s.Locks, s.Workers = 3, 2 // so that now and then no worker wants one of the locks
 		if r := Run(t, s, Switches{Edit: shorten}, false); len(r.Violations) > 0 {

@@ -43,15 +43,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// few returns how many of all scripts a test runs: a third with -short, as in make test. "make sim"
-// runs them all.
-func few(all int) int {
-	if testing.Short() {
-		return (all + 2) / 3
-	}
-	return all
-}
-
 // The script of each seed keeps every promise. Together the scripts reach every kind of trouble.
 func TestSeeds(t *testing.T) {
 	n := *seeds
