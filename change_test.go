@@ -228,18 +228,18 @@ func TestLateDowngradeEndsTheWriterFirst(t *testing.T) {
 func TestResize(t *testing.T) {
 	changing(t, func(t *testing.T, b *queueBench, _ *changes) {
 		three, one := b.c.Semaphore("a", 3), b.strangers().Semaphore("a", 1)
-		if err := b.c.Resize(t.Context(), "a", 3, 1); err != nil {
+		if err := b.c.Operator().Resize(t.Context(), "a", 3, 1); err != nil {
 			t.Errorf("resize of a semaphore that nobody uses: %v", err)
 		}
 		held := []*leasehold.Lease{b.acquire(three), b.acquire(three), b.acquire(three)}
 		waiting := b.queue(three)
-		if err := b.c.Resize(t.Context(), "a", 3, 1); err != nil {
+		if err := b.c.Operator().Resize(t.Context(), "a", 3, 1); err != nil {
 			t.Fatal(err)
 		}
 		if waiting.waits() || !errors.Is(waiting.err, leasehold.ErrKindMismatch) {
 			t.Errorf("a wait for the earlier number of permits: %v, want ErrKindMismatch", waiting.err)
 		}
-		if err := b.c.Resize(t.Context(), "a", 4, 2); !errors.Is(err, leasehold.ErrKindMismatch) || !strings.Contains(err.Error(), "semaphore of 4") {
+		if err := b.c.Operator().Resize(t.Context(), "a", 4, 2); !errors.Is(err, leasehold.ErrKindMismatch) || !strings.Contains(err.Error(), "semaphore of 4") {
 			t.Errorf("resize from a number that is not in use: %v, want ErrKindMismatch that names it", err)
 		}
 		time.Sleep(time.Hour) // the leases of the earlier number are renewed
@@ -253,7 +253,7 @@ func TestResize(t *testing.T) {
 		b.release(next.got())
 
 		for _, n := range [][2]int{{0, 1}, {1, 0}, {-1, 2}} {
-			if err := b.c.Resize(t.Context(), "a", n[0], n[1]); !errors.Is(err, leasehold.ErrInvalid) {
+			if err := b.c.Operator().Resize(t.Context(), "a", n[0], n[1]); !errors.Is(err, leasehold.ErrInvalid) {
 				t.Errorf("resize from and to %v: %v, want ErrInvalid", n, err)
 			}
 		}

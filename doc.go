@@ -43,7 +43,10 @@
 //
 // Package store/recordstore makes a store of any other engine that has compare-and-set.
 // [store.Open] opens stores by URL. Those for files, etcd, ZooKeeper, NATS, S3, Cloud Storage,
-// Azure and Kubernetes are modules of their own. Inspect and List of [store.Store] show locks without taking them.
+// Azure and Kubernetes are modules of their own.
+//
+// [Client.Operator] is for people who look after locks: it shows them without taking them, and
+// breaks the leases of holders that hang.
 //
 // # Functions that you supply
 //

@@ -73,13 +73,13 @@ func ExampleLease_Downgrade() {
 
 // The number of workers is lowered while they work. Nobody is stopped, and nobody new
 // begins until enough of them have ended.
-func ExampleClient_Resize() {
+func ExampleOperator_Resize() {
 	locks := leasehold.New(memstore.New(nil), nil)
 	ctx := context.Background()
 	first, _ := locks.Semaphore("workers", 2).Acquire(ctx)
 	second, _ := locks.Semaphore("workers", 2).Acquire(ctx)
 
-	fmt.Println(locks.Resize(ctx, "workers", 2, 1))
+	fmt.Println(locks.Operator().Resize(ctx, "workers", 2, 1))
 	first.Release(ctx)
 	_, err := locks.Semaphore("workers", 1).Try(ctx)
 	fmt.Println("beside the second:", errors.Is(err, leasehold.ErrBusy), second.Err())
@@ -214,7 +214,7 @@ func ExampleLock_Acquire() {
 
 // An operator takes the lock away from a job that hangs. The token makes sure that it is the
 // lease that the operator saw, and not that of the next holder.
-func ExampleClient_Break() {
+func ExampleOperator_Break() {
 	locks := leasehold.New(memstore.New(nil), nil)
 	ctx := context.Background()
 
@@ -228,13 +228,13 @@ func ExampleClient_Break() {
 	}()
 
 	token := <-held
-	err := locks.Break(ctx, leasehold.BreakRequest{Name: "deploy", Token: token, By: "alice", Reason: "hangs since the upgrade"})
+	err := locks.Operator().Break(ctx, leasehold.BreakRequest{Name: "deploy", Token: token, By: "alice", Reason: "hangs since the upgrade"})
 	fmt.Println("the lease is over:", err == nil)
 	fmt.Println("the job knows:", errors.Is(<-ended, leasehold.ErrLost))
 
 	next, _ := locks.Mutex("deploy").Acquire(ctx)
 	defer next.Release(ctx)
-	err = locks.Break(ctx, leasehold.BreakRequest{Name: "deploy", Token: token})
+	err = locks.Operator().Break(ctx, leasehold.BreakRequest{Name: "deploy", Token: token})
 	fmt.Println("the next holder is left alone:", errors.Is(err, leasehold.ErrBusy), next.Err())
 	// Output:
 	// the lease is over: true
@@ -244,7 +244,7 @@ func ExampleClient_Break() {
 
 // A deployment waits for the end of the backup. It takes nothing, so another backup may
 // begin at any time.
-func ExampleLock_WaitFree() {
+func ExampleOperator_WaitFree() {
 	locks := leasehold.New(memstore.New(nil), nil)
 	ctx := context.Background()
 
@@ -253,7 +253,7 @@ func ExampleLock_WaitFree() {
 		fmt.Println("backing up")
 		backup.Release(ctx)
 	}()
-	fmt.Println(locks.Mutex("backup").WaitFree(ctx))
+	fmt.Println(locks.Operator().WaitFree(ctx, "backup", nil))
 	// Output:
 	// backing up
 	// <nil>
@@ -261,7 +261,7 @@ func ExampleLock_WaitFree() {
 
 // One process acquires a lock, and another one ends the lease. Nobody renews it, so it ends
 // after its TTL if that process never comes to it.
-func ExampleClient_ReleaseOwner() {
+func ExampleOperator_ReleaseOwner() {
 	locks := leasehold.New(memstore.New(nil), nil)
 	ctx := context.Background()
 
@@ -272,8 +272,8 @@ func ExampleClient_ReleaseOwner() {
 	}
 	owner := lease.Owner() // the other process has to know it
 
-	fmt.Println(locks.ReleaseOwner(ctx, "maintenance", owner))
-	err = locks.ReleaseOwner(ctx, "maintenance", owner)
+	fmt.Println(locks.Operator().ReleaseOwner(ctx, "maintenance", owner))
+	err = locks.Operator().ReleaseOwner(ctx, "maintenance", owner)
 	fmt.Println("a second time:", errors.Is(err, leasehold.ErrLost))
 	// Output:
 	// <nil>

@@ -71,7 +71,7 @@ func TestBreakIsPushed(t *testing.T) {
 			}()
 			<-held
 			time.Sleep(15 * time.Second)
-			if err := b.other().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: token, Now: now}); err != nil {
+			if err := b.other().Operator().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: token, Now: now}); err != nil {
 				t.Fatal(err)
 			}
 			if after := time.Since(start) - 15*time.Second; now && after != 0 || !now && (after < time.Second || after > 2*time.Second) {

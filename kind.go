@@ -1,7 +1,6 @@
 package leasehold
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/leasehold-dev/leasehold/internal/waits"
@@ -80,29 +79,6 @@ func (c *Client) Semaphore(name string, n int) *Lock {
 		limit = -1 // since 0 stands for a mutex
 	}
 	return &Lock{c: c, name: name, take: claim{kind: store.Semaphore(limit), anew: true}}
-}
-
-// Resize changes the number of permits of a semaphore that is in use, from one number to
-// another. It blocks for the store's answer.
-//
-// Leases stay as they are. If they no longer fit, nobody is granted a permit until they
-// do. Goroutines and processes that wait end with ErrKindMismatch, since they asked for
-// the earlier number, as do all that ask for it from now on. A semaphore that nobody
-// uses has no number of permits: the first that asks for it says how many. Resize then
-// does nothing.
-//
-// Over several Redis servers a semaphore keeps its number: the error matches ErrUnsupported.
-// Use a semaphore with another name for another number.
-//
-// The error matches ErrKindMismatch, and names both numbers, if another number than from
-// is in use, ErrInvalid if a number is less than 1, and ErrUnsupported if the store cannot
-// do it. After any other error the number may have changed, and calling again is safe.
-func (c *Client) Resize(ctx context.Context, name string, from, to int) error {
-	mustHave(ctx)
-	if from < 1 || to < 1 {
-		return invalid("lock %q: a semaphore needs at least one permit", name)
-	}
-	return c.store.Resize(ctx, name, store.Semaphore(int64(from)), store.Semaphore(int64(to)))
 }
 
 // claim is what a lease takes of a lock: all of a mutex, some permits of a

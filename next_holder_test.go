@@ -50,7 +50,7 @@ func TestNextHolderIsKnownToTheStore(t *testing.T) {
 func TestOperatorMeansOneHolder(t *testing.T) {
 	t.Run("by owner", func(t *testing.T) {
 		twoHolders(t, leasehold.LockOptions{}, func(t *testing.T, b *queueBench, former, next *leasehold.Lease) {
-			if err := b.strangers().ReleaseOwner(t.Context(), "a", former.Owner()); !errors.Is(err, leasehold.ErrLost) {
+			if err := b.strangers().Operator().ReleaseOwner(t.Context(), "a", former.Owner()); !errors.Is(err, leasehold.ErrLost) {
 				t.Errorf("ReleaseOwner of the former holder: %v, want ErrLost", err)
 			}
 			b.has(next)
@@ -58,7 +58,7 @@ func TestOperatorMeansOneHolder(t *testing.T) {
 	})
 	t.Run("by the former token", func(t *testing.T) {
 		twoHolders(t, leasehold.LockOptions{}, func(t *testing.T, b *queueBench, former, next *leasehold.Lease) {
-			b.strangers().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: former.Token(), Now: true})
+			b.strangers().Operator().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: former.Token(), Now: true})
 			b.has(next)
 		})
 	})
@@ -69,7 +69,7 @@ func TestOperatorMeansOneHolder(t *testing.T) {
 			w := b.queue(lock)
 			b.release(former)
 			next := w.got()
-			if err := b.strangers().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: next.Token(), Now: true}); err != nil || b.held("a") {
+			if err := b.strangers().Operator().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: next.Token(), Now: true}); err != nil || b.held("a") {
 				t.Errorf("Break by the holder's token: %v; held: %v, want free", err, b.held("a"))
 			}
 			next.Release(t.Context())

@@ -26,10 +26,10 @@ func TestNilContextPanics(t *testing.T) {
 			"Release": func() { held.Release(none) },
 
 			"Downgrade":    func() { held.Downgrade(none) },
-			"WaitFree":     func() { b.c.Mutex("a").WaitFree(none) },
-			"Break":        func() { b.c.Break(none, leasehold.BreakRequest{}) },
-			"ReleaseOwner": func() { b.c.ReleaseOwner(none, "a", "o") },
-			"Resize":       func() { b.c.Resize(none, "a", 1, 2) },
+			"WaitFree":     func() { b.c.Operator().WaitFree(none, "a", nil) },
+			"Break":        func() { b.c.Operator().Break(none, leasehold.BreakRequest{}) },
+			"ReleaseOwner": func() { b.c.Operator().ReleaseOwner(none, "a", "o") },
+			"Resize":       func() { b.c.Operator().Resize(none, "a", 1, 2) },
 
 			"Run":     func() { b.c.Election("a").Run(none, nil) },
 			"Leader":  func() { b.c.Election("a").Leader(none) },

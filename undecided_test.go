@@ -74,7 +74,7 @@ func TestBreakOfAReaderThatLeft(t *testing.T) {
 		c := leasehold.New(store.New(replaced{plain{b.store.Engine}, leaves}), &leasehold.Options{Clock: b.clock})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		err := c.Break(ctx, leasehold.BreakRequest{Name: "a", Token: first.Token()})
+		err := c.Operator().Break(ctx, leasehold.BreakRequest{Name: "a", Token: first.Token()})
 		if next.Token() != first.Token() {
 			t.Fatalf("the readers have tokens %v and %v, want the same", first.Token(), next.Token())
 		}
@@ -164,7 +164,7 @@ func TestBreakLooksAgain(t *testing.T) {
 		d.misses.Store(2)
 		lease := b.acquire(b.c.Mutex("a"))
 		c := leasehold.New(store.New(d), &leasehold.Options{Clock: b.clock})
-		if err := c.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token(), Now: true}); err != nil || b.held("a") {
+		if err := c.Operator().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token(), Now: true}); err != nil || b.held("a") {
 			t.Fatalf("Break: %v; held: %v, want free", err, b.held("a"))
 		}
 		<-lease.Done()
@@ -172,7 +172,7 @@ func TestBreakLooksAgain(t *testing.T) {
 		again := b.acquire(b.c.Mutex("a"))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		err := c.Break(ctx, leasehold.BreakRequest{Name: "a", Token: again.Token()})
+		err := c.Operator().Break(ctx, leasehold.BreakRequest{Name: "a", Token: again.Token()})
 		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, leasehold.ErrBusy) {
 			t.Errorf("Break that never finds the lease: %v, want DeadlineExceeded, and not ErrBusy, since nothing was broken", err)
 		}
@@ -189,10 +189,10 @@ func TestBreakByATokenThatIsNotShown(t *testing.T) {
 		d.ahead.Store(5)
 		c := leasehold.New(store.New(d), &leasehold.Options{Clock: b.clock})
 		lease := b.acquire(b.c.Mutex("a"))
-		if err := c.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token() + 1}); !errors.Is(err, leasehold.ErrBusy) {
+		if err := c.Operator().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token() + 1}); !errors.Is(err, leasehold.ErrBusy) {
 			t.Errorf("Break with a token of nobody: %v, want ErrBusy", err)
 		}
-		if err := c.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token(), Now: true}); err != nil || b.held("a") {
+		if err := c.Operator().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token(), Now: true}); err != nil || b.held("a") {
 			t.Errorf("Break: %v; held: %v, want free", err, b.held("a"))
 		}
 		<-lease.Done()
@@ -227,11 +227,11 @@ func TestBreakPrefersTheTokenThatIsShown(t *testing.T) {
 		token leasehold.Token
 		owner string
 	}{{5, "first"}, {7, "second"}, {8, "second"}} {
-		if err := c.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: want.token}); err != nil || s.asked != want.owner {
+		if err := c.Operator().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: want.token}); err != nil || s.asked != want.owner {
 			t.Errorf("Break with token %v: %v, of the lease of %q, want of %q", want.token, err, s.asked, want.owner)
 		}
 	}
-	if err := c.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: 9}); !errors.Is(err, leasehold.ErrInvalid) {
+	if err := c.Operator().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: 9}); !errors.Is(err, leasehold.ErrInvalid) {
 		t.Errorf("Break with a token of two leases: %v, want ErrInvalid", err)
 	}
 }

@@ -14,20 +14,20 @@ import (
 func TestWaitFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		if err := b.other().Mutex("a").WaitFree(t.Context()); err != nil {
+		if err := b.other().Operator().WaitFree(t.Context(), "a", nil); err != nil {
 			t.Fatalf("WaitFree of a free lock: %v", err)
 		}
 		held := b.acquire(b.c.Mutex("a"))
 		start := time.Now()
 		time.AfterFunc(time.Minute, func() { b.release(held) })
 		reasons := 0
-		err := b.other().Mutex("a").With(leasehold.LockOptions{OnWait: func(reason error) {
+		err := b.other().Operator().WaitFree(t.Context(), "a", func(reason error) {
 			reasons++
 			var busy *leasehold.BusyError
 			if !errors.As(reason, &busy) || busy.Holder.Owner != held.Owner() || busy.Name != "a" {
 				t.Errorf("the reason to wait is %v, want a BusyError for a with holder %s", reason, held.Owner())
 			}
-		}}).WaitFree(t.Context())
+		})
 		if waited := time.Since(start); err != nil || waited < time.Minute || waited > time.Minute+250*time.Millisecond {
 			t.Errorf("WaitFree: %v after %v, want nil shortly after 1m0s", err, waited)
 		}
@@ -47,7 +47,7 @@ func TestWaitFreeAfterADeadHolder(t *testing.T) {
 				t.Fatal(err)
 			}
 			start := time.Now()
-			err := b.c.Mutex(name).WaitFree(t.Context())
+			err := b.c.Operator().WaitFree(t.Context(), name, nil)
 			if waited := time.Since(start); err != nil || waited < 10*time.Second || waited > 10*time.Second+10*time.Millisecond {
 				t.Errorf("%v: %v after %v, want nil after 10s to 10.01s", kind, err, waited)
 			}
@@ -61,16 +61,16 @@ func TestWaitFreeGivesUp(t *testing.T) {
 		held := b.acquire(b.c.Mutex("a"))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		err := b.other().Mutex("a").WaitFree(ctx)
+		err := b.other().Operator().WaitFree(ctx, "a", nil)
 		if !errors.Is(err, leasehold.ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a wait that timed out: %v, want ErrBusy and DeadlineExceeded", err)
 		}
-		if err := b.c.Mutex("").WaitFree(t.Context()); !errors.Is(err, leasehold.ErrInvalid) {
+		if err := b.c.Operator().WaitFree(t.Context(), "", nil); !errors.Is(err, leasehold.ErrInvalid) {
 			t.Errorf("an empty name: %v, want ErrInvalid", err)
 		}
 		b.release(held)
 		b.store.Engine.Close()
-		if err := b.c.Mutex("a").WaitFree(t.Context()); !errors.Is(err, store.ErrClosed) {
+		if err := b.c.Operator().WaitFree(t.Context(), "a", nil); !errors.Is(err, store.ErrClosed) {
 			t.Errorf("a closed store: %v, want ErrClosed", err)
 		}
 	})
@@ -85,20 +85,20 @@ func TestReleaseOwner(t *testing.T) {
 		} {
 			lease := b.acquire(b.c.Mutex("a").With(o))
 			for _, owner := range []string{"other", lease.Owner() + "x"} {
-				if err := b.other().ReleaseOwner(t.Context(), "a", owner); !errors.Is(err, leasehold.ErrLost) || !b.held("a") {
+				if err := b.other().Operator().ReleaseOwner(t.Context(), "a", owner); !errors.Is(err, leasehold.ErrLost) || !b.held("a") {
 					t.Errorf("release of another owner, %s: %v, want ErrLost; held: %v, want true", owner, err, b.held("a"))
 				}
 			}
-			if err := b.other().ReleaseOwner(t.Context(), "a", lease.Owner()); err != nil || b.held("a") {
+			if err := b.other().Operator().ReleaseOwner(t.Context(), "a", lease.Owner()); err != nil || b.held("a") {
 				t.Errorf("release of the owner: %v; held: %v, want free", err, b.held("a"))
 			}
-			if err := b.other().ReleaseOwner(t.Context(), "a", lease.Owner()); !errors.Is(err, leasehold.ErrLost) {
+			if err := b.other().Operator().ReleaseOwner(t.Context(), "a", lease.Owner()); !errors.Is(err, leasehold.ErrLost) {
 				t.Errorf("a second release of the owner: %v, want ErrLost", err)
 			}
 			lease.Release(t.Context())
 		}
 		for _, bad := range [][2]string{{"a", ""}, {"a", "two words"}, {"", "me"}} {
-			if err := b.c.ReleaseOwner(t.Context(), bad[0], bad[1]); !errors.Is(err, leasehold.ErrInvalid) {
+			if err := b.c.Operator().ReleaseOwner(t.Context(), bad[0], bad[1]); !errors.Is(err, leasehold.ErrInvalid) {
 				t.Errorf("name and owner %q: %v, want ErrInvalid", bad, err)
 			}
 		}
@@ -114,7 +114,7 @@ func TestReleaseOwnerAmongSeveral(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := b.c.ReleaseOwner(t.Context(), "a", "one"); err != nil {
+		if err := b.c.Operator().ReleaseOwner(t.Context(), "a", "one"); err != nil {
 			t.Fatal(err)
 		}
 		if st, err := b.store.Inspect(t.Context(), "a"); err != nil || len(st.Holders) != 1 || st.Holders[0].Holder.Owner != "two" {

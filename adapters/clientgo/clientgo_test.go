@@ -349,7 +349,7 @@ func TestLost(t *testing.T) {
 			e.leads("a", 1)
 			time.Sleep(10 * time.Second)
 			broken := time.Now()
-			err := leasehold.New(e.store, &leasehold.Options{Clock: e.clock}).Break(t.Context(), leasehold.BreakRequest{Name: "controller", Token: a.Token(), Now: true})
+			err := leasehold.New(e.store, &leasehold.Options{Clock: e.clock}).Operator().Break(t.Context(), leasehold.BreakRequest{Name: "controller", Token: a.Token(), Now: true})
 			if err != nil {
 				t.Error(err)
 				a.stop()

@@ -141,7 +141,7 @@ func TestLossIsReported(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := client.ReleaseOwner(t.Context(), "migrate", state.Holder.Owner); err != nil {
+		if err := client.Operator().ReleaseOwner(t.Context(), "migrate", state.Holder.Owner); err != nil {
 			t.Fatal(err)
 		}
 		// Another provider of the same database has it now, and keeps it.

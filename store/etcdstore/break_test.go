@@ -486,7 +486,7 @@ func TestBreakOfNativeMutex(t *testing.T) {
 		if err != nil || !st.Holder.Foreign {
 			t.Fatalf("%+v, %v", st, err)
 		}
-		err = leasehold.New(s, nil).Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: st.Token, Now: now})
+		err = leasehold.New(s, nil).Operator().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: st.Token, Now: now})
 		if !errors.Is(err, leasehold.ErrUnsupported) {
 			t.Error(err)
 		}
@@ -578,7 +578,7 @@ func TestBreakNotifiesTheHolderInEtcd(t *testing.T) {
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := other.Break(ctx, leasehold.BreakRequest{Name: "a", Token: <-held, Reason: "it hangs"}); err != nil {
+	if err := other.Operator().Break(ctx, leasehold.BreakRequest{Name: "a", Token: <-held, Reason: "it hangs"}); err != nil {
 		t.Fatal(err)
 	}
 	var lost *leasehold.LostError

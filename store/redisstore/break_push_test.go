@@ -46,7 +46,7 @@ func breaks(t *testing.T, lease *leasehold.Lease, by *leasehold.Client) (told, t
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := by.Break(ctx, leasehold.BreakRequest{Name: lease.Name(), Token: lease.Token(), Reason: "it hangs"}); err != nil {
+	if err := by.Operator().Break(ctx, leasehold.BreakRequest{Name: lease.Name(), Token: lease.Token(), Reason: "it hangs"}); err != nil {
 		t.Fatal(err)
 	}
 	took = time.Since(start)

@@ -205,7 +205,7 @@ func TestBreakOfAnUndecidedLeaseOfADeadHolder(t *testing.T) {
 	t.Parallel()
 	withUndecided(t, func(t *testing.T, u undecided) {
 		told, start := 0, time.Now()
-		err := leasehold.New(u.operator, nil).Break(t.Context(), leasehold.BreakRequest{Name: u.lease.Name, Token: u.token, Reason: "test", OnWait: func(error) { told++ }})
+		err := leasehold.New(u.operator, nil).Operator().Break(t.Context(), leasehold.BreakRequest{Name: u.lease.Name, Token: u.token, Reason: "test", OnWait: func(error) { told++ }})
 		if lasted := time.Since(start); err != nil || told == 0 || lasted < 20*time.Second || lasted > u.lease.TTL+3*time.Second {
 			t.Errorf("break: %v after %v, told %d times of the wait; want nil soon after the rest of %v", err, lasted, told, u.lease.TTL)
 		}
@@ -217,7 +217,7 @@ func TestBreakOfAnUndecidedLeaseOfADeadHolder(t *testing.T) {
 func TestBreakOfAnUndecidedLeaseNow(t *testing.T) {
 	t.Parallel()
 	withUndecided(t, func(t *testing.T, u undecided) {
-		err := leasehold.New(u.operator, nil).Break(t.Context(), leasehold.BreakRequest{Name: u.lease.Name, Token: u.token, Now: true})
+		err := leasehold.New(u.operator, nil).Operator().Break(t.Context(), leasehold.BreakRequest{Name: u.lease.Name, Token: u.token, Now: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,13 +240,13 @@ func TestBreakDoesNotGuess(t *testing.T) {
 		silent := "no answer from " + u.hosts[2].Addr()
 		for _, r := range []leasehold.BreakRequest{{Token: u.token + 1}, {Token: u.token, Owner: "somebody"}} {
 			r.Name = u.lease.Name
-			if err := c.Break(t.Context(), r); !errors.Is(err, leasehold.ErrBusy) || !strings.Contains(err.Error(), "may be held by") || !strings.Contains(err.Error(), silent) {
+			if err := c.Operator().Break(t.Context(), r); !errors.Is(err, leasehold.ErrBusy) || !strings.Contains(err.Error(), "may be held by") || !strings.Contains(err.Error(), silent) {
 				t.Errorf("break with token %v of owner %q: %v, want ErrBusy and text with %q", r.Token, r.Owner, err, silent)
 			}
 		}
 		u.hosts[1].Silence()
 		defer u.hosts[1].Speak()
-		err := c.Break(t.Context(), leasehold.BreakRequest{Name: u.lease.Name, Token: u.token})
+		err := c.Operator().Break(t.Context(), leasehold.BreakRequest{Name: u.lease.Name, Token: u.token})
 		if !errors.Is(err, leasehold.ErrQuorum) || !strings.Contains(err.Error(), u.hosts[2].Addr()+": timed out") {
 			t.Errorf("break while one of three servers answers: %v, want ErrQuorum and text with %q", err, u.hosts[2].Addr()+": timed out")
 		}
@@ -264,7 +264,7 @@ func TestBreakWhileALeaseEnds(t *testing.T) {
 					u.hosts[1].Do("PEXPIRE", u.lease.Name, "1000")
 					u.hosts[later].Do("PEXPIRE", u.lease.Name, fmt.Sprint((time.Second + 5*time.Millisecond).Milliseconds()))
 					time.Sleep(time.Second - early)
-					err := leasehold.New(u.operator, nil).Break(t.Context(), leasehold.BreakRequest{Name: u.lease.Name, Token: u.token})
+					err := leasehold.New(u.operator, nil).Operator().Break(t.Context(), leasehold.BreakRequest{Name: u.lease.Name, Token: u.token})
 					if err != nil {
 						t.Error(err)
 					}
@@ -279,10 +279,10 @@ func TestReleaseOfAnUndecidedOwner(t *testing.T) {
 	t.Parallel()
 	withUndecided(t, func(t *testing.T, u undecided) {
 		c := leasehold.New(u.operator, nil)
-		if err := c.ReleaseOwner(t.Context(), u.lease.Name, u.lease.Owner); err != nil {
+		if err := c.Operator().ReleaseOwner(t.Context(), u.lease.Name, u.lease.Owner); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.ReleaseOwner(t.Context(), u.lease.Name, u.lease.Owner); !errors.Is(err, leasehold.ErrLost) {
+		if err := c.Operator().ReleaseOwner(t.Context(), u.lease.Name, u.lease.Owner); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("second release: %v, want ErrLost", err)
 		}
 		acquire(t, u.operator, u.next)
@@ -300,12 +300,12 @@ func TestWaitFreeForAnUndecidedLease(t *testing.T) {
 	withUndecided(t, func(t *testing.T, u undecided) {
 		start := time.Now()
 		wait := func() (err error) {
-			l := leasehold.New(u.operator, nil).Mutex(u.lease.Name).With(leasehold.LockOptions{OnWait: func(reason error) {
+			gone := leasehold.New(u.operator, nil).Operator().WaitFree(t.Context(), u.lease.Name, func(reason error) {
 				if busy, ok := errors.AsType[*leasehold.BusyError](reason); !ok || !busy.Undecided || busy.Holder.Owner != u.lease.Owner {
 					err = errors.Join(err, fmt.Errorf("the reason to wait is %w, want the undecided holder", reason))
 				}
-			}})
-			return errors.Join(err, l.WaitFree(t.Context()))
+			})
+			return errors.Join(err, gone)
 		}
 		time.AfterFunc(5*time.Second, func() {
 			u.hosts[2].Do("DEL", u.lease.Name)

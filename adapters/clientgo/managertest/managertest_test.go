@@ -246,7 +246,7 @@ func TestBroken(t *testing.T) {
 		a := e.run("a", clientgo.Options{Lost: func(err error) { lost <- err }}, 0, nil)
 		e.leads("a", 1)
 		time.Sleep(10 * time.Second)
-		operator := leasehold.New(e.store, &leasehold.Options{Clock: e.clock})
+		operator := leasehold.New(e.store, &leasehold.Options{Clock: e.clock}).Operator()
 		broken := make(chan error, 1)
 		go func() {
 			broken <- operator.Break(context.Background(), leasehold.BreakRequest{Name: "controller", Token: a.Token()})

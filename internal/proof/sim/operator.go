@@ -41,10 +41,10 @@ func (k *worker) intervene(lock int) {
 		}
 	}
 	if releases {
-		_ = k.c.c.ReleaseOwner(ctx, lockName(lock), shown.Holder.Owner) // it may be over, or the nodes down
+		_ = k.c.c.Operator().ReleaseOwner(ctx, lockName(lock), shown.Holder.Owner) // it may be over, or the nodes down
 		return
 	}
-	_ = k.c.c.Break(ctx, leasehold.BreakRequest{
+	_ = k.c.c.Operator().Break(ctx, leasehold.BreakRequest{
 		Name: lockName(lock), Token: shown.Token, Owner: shown.Holder.Owner, By: "operator", Now: now || k.w.switches.Hasty,
 	})
 }

@@ -92,7 +92,7 @@ func breakLease(p *program, c *cobra.Command, r leasehold.BreakRequest) error {
 		}
 	}
 	ctx, stop := listen().during(context.Background())
-	err := askWith(p, ctx, c, false, func(ctx context.Context, st *store.Store) error { return client(p, st).Break(ctx, r) })
+	err := askWith(p, ctx, c, false, func(ctx context.Context, st *store.Store) error { return client(p, st).Operator().Break(ctx, r) })
 	sig := stop()
 	switch {
 	case sig != 0 && told:

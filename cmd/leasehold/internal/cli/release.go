@@ -45,7 +45,7 @@ The lease may remain then, and trying again is safe.`,
 			return p.ask(c, func(ctx context.Context, st *store.Store) error {
 				err := releasable(ctx, st, name, owner)
 				if err == nil || now {
-					err = client(p, st).ReleaseOwner(ctx, name, owner)
+					err = client(p, st).Operator().ReleaseOwner(ctx, name, owner)
 				}
 				if errors.Is(err, leasehold.ErrLost) {
 					err = &exitError{code: runner.CodeLost, err: err}

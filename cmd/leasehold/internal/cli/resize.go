@@ -94,7 +94,7 @@ func resize(p *program, ctx context.Context, st *store.Store, name string, permi
 	if s.Kind.Shared || r.Changed && statejson.IsOne(s.Kind, held) {
 		return r, fmt.Errorf("lock %q is in use as a %v by %s: only a semaphore has permits", name, s.Kind, s.Holder)
 	}
-	return r, client(p, st).Resize(ctx, name, int(from), permits)
+	return r, client(p, st).Operator().Resize(ctx, name, int(from), permits)
 }
 
 // tell says what was done.

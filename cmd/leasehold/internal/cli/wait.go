@@ -81,7 +81,7 @@ func waitFree(p *program, c *cobra.Command, name string, most time.Duration, bou
 			}
 			w.because(reason)
 		}
-		err := client(p, st).Mutex(name).With(leasehold.LockOptions{OnWait: because}).WaitFree(ctx)
+		err := client(p, st).Operator().WaitFree(ctx, name, because)
 		switch {
 		case err == nil:
 		case bounded && !time.Now().Before(until):

@@ -451,7 +451,7 @@ func (s *Server) breakAt(r *http.Request, b leasehold.BreakRequest, at time.Time
 			}
 			stop()
 		}
-		if err = s.client.Break(ctx, b); broken {
+		if err = s.client.Operator().Break(ctx, b); broken {
 			err = nil
 		}
 	}

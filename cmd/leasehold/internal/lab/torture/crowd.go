@@ -92,11 +92,11 @@ func (w *worker) operate(ctx context.Context, client *leasehold.Client, st *stor
 		limited, cancel := context.WithTimeout(ctx, w.TTL)
 		if of := is.Leases(); len(of) > 0 && !of[0].Holder.Unrenewed && rand.IntN(2) == 0 {
 			w.write(history.Event{Op: history.Freed, Owner: of[0].Holder.Owner})
-			_ = client.ReleaseOwner(limited, name, of[0].Holder.Owner) // it may be over
+			_ = client.Operator().ReleaseOwner(limited, name, of[0].Holder.Owner) // it may be over
 			cancel()
 			continue
 		}
-		_ = client.Break(limited, leasehold.BreakRequest{Name: name, Token: is.Token, Reason: "lab torture"}) // it may be over
+		_ = client.Operator().Break(limited, leasehold.BreakRequest{Name: name, Token: is.Token, Reason: "lab torture"}) // it may be over
 		cancel()
 	}
 }

@@ -74,7 +74,7 @@ func (p *Page) breakLease(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakWait)
 	defer cancel()
-	err = p.Client.Break(ctx, req)
+	err = p.Client.Operator().Break(ctx, req)
 	waits := errors.Is(err, leasehold.ErrBusy) && errors.Is(err, context.DeadlineExceeded)
 	p.Log.Info("a lease was to be broken on the page", "audit", true, "lock", excerpt.Of(req.Name), "token", req.Token, "by", excerpt.Of(by), "reason", excerpt.Of(req.Reason), "now", req.Now, "client", client.Name, "address", r.RemoteAddr, "err", err)
 	did := "over"

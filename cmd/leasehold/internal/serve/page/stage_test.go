@@ -153,7 +153,7 @@ func (s *stage) busy(d *day) {
 	}
 	hold(20*time.Second, 37*time.Second, "deploy/staging", "ci-runner-03", 20111, "deploy web 2.0.1 to staging", mutex)
 	look(10 * time.Second)
-	err := s.page.Client.Break(context.Background(), leasehold.BreakRequest{Name: "etl/load-orders", Token: leasehold.Token(etl.Token), By: "alice", Reason: "hangs since the network change", Now: true})
+	err := s.page.Client.Operator().Break(context.Background(), leasehold.BreakRequest{Name: "etl/load-orders", Token: leasehold.Token(etl.Token), By: "alice", Reason: "hangs since the network change", Now: true})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func TestBreakTellsTheHolder(t *testing.T) {
 		}()
 		synctest.Wait()
 		start := time.Now()
-		if err := b.other().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: token, By: "me", Reason: "it hangs"}); err != nil {
+		if err := b.other().Operator().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: token, By: "me", Reason: "it hangs"}); err != nil {
 			t.Fatal(err)
 		}
 		var lost *leasehold.LostError
@@ -78,14 +78,14 @@ func TestBreakOfADeadHolder(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		r := leasehold.BreakRequest{Name: "a", Token: g.Token}
-		if err := b.other().Break(ctx, r); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, leasehold.ErrBusy) {
+		if err := b.other().Operator().Break(ctx, r); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, leasehold.ErrBusy) {
 			t.Errorf("Break past its deadline: %v, want DeadlineExceeded and ErrBusy", err)
 		}
 		start := time.Now()
-		if err := b.other().Break(t.Context(), r); err != nil || time.Since(start) < 59*time.Second || time.Since(start) > time.Minute {
+		if err := b.other().Operator().Break(t.Context(), r); err != nil || time.Since(start) < 59*time.Second || time.Since(start) > time.Minute {
 			t.Errorf("Break: %v after %v, want nil when the lease of 1m0s has expired", err, time.Since(start))
 		}
-		if err := b.other().Break(t.Context(), r); err != nil {
+		if err := b.other().Operator().Break(t.Context(), r); err != nil {
 			t.Errorf("Break of a lease that is over: %v", err)
 		}
 	})
@@ -100,19 +100,19 @@ func TestBreakWhatNobodyHolds(t *testing.T) {
 		token := lease.Token()
 		b.release(lease)
 		for _, r := range []leasehold.BreakRequest{{Name: "mistyped", Token: token}, {Name: "a", Token: token}, {Name: "a", Token: token + 1, Now: true}} {
-			if err := b.other().Break(t.Context(), r); !errors.Is(err, leasehold.ErrNotHeld) || !strings.Contains(err.Error(), "nobody holds lock") {
+			if err := b.other().Operator().Break(t.Context(), r); !errors.Is(err, leasehold.ErrNotHeld) || !strings.Contains(err.Error(), "nobody holds lock") {
 				t.Errorf("Break %+v: %v, want ErrNotHeld", r, err)
 			}
 		}
 		second := b.acquire(b.c.Mutex("a"))
 		r := leasehold.BreakRequest{Name: "a", Token: second.Token(), Now: true}
 		for range 2 {
-			if err := b.other().Break(t.Context(), r); err != nil {
+			if err := b.other().Operator().Break(t.Context(), r); err != nil {
 				t.Errorf("Break %+v: %v, want no error", r, err)
 			}
 		}
 		r.Token++
-		if err := b.other().Break(t.Context(), r); !errors.Is(err, leasehold.ErrNotHeld) {
+		if err := b.other().Operator().Break(t.Context(), r); !errors.Is(err, leasehold.ErrNotHeld) {
 			t.Errorf("Break with a token that never was: %v, want ErrNotHeld", err)
 		}
 		second.Release(t.Context())
@@ -125,7 +125,7 @@ func TestBreakNow(t *testing.T) {
 		b := newBench(t)
 		first := b.acquire(b.c.Mutex("a"))
 		start := time.Now()
-		if err := b.other().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: first.Token(), Now: true, By: "an operator", Reason: "gone"}); err != nil || time.Since(start) != 0 {
+		if err := b.other().Operator().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: first.Token(), Now: true, By: "an operator", Reason: "gone"}); err != nil || time.Since(start) != 0 {
 			t.Errorf("Break: %v after %v, want nil at once", err, time.Since(start))
 		}
 		second := b.acquire(b.other().Mutex("a"))
@@ -140,7 +140,7 @@ func TestBreakNow(t *testing.T) {
 			t.Errorf("release of the broken lease: %v, want ErrLost; held: %v, want true", err, b.held("a"))
 		}
 		// The operator uses the token of the first holder again.
-		err := b.other().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: first.Token(), Now: true})
+		err := b.other().Operator().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: first.Token(), Now: true})
 		if !errors.Is(err, leasehold.ErrBusy) || !strings.Contains(err.Error(), second.Token().String()) || second.Err() != nil {
 			t.Errorf("Break with an old token: %v, want ErrBusy that names token %v; the present lease: %v, want it held", err, second.Token(), second.Err())
 		}
@@ -154,15 +154,15 @@ func TestBreakOneOfSeveral(t *testing.T) {
 		b := newBench(t)
 		one, two := b.acquire(b.c.RW("a").Read()), b.acquire(b.c.RW("a").Read())
 		r := leasehold.BreakRequest{Name: "a", Token: one.Token(), Now: true}
-		if err := b.other().Break(t.Context(), r); !errors.Is(err, leasehold.ErrInvalid) {
+		if err := b.other().Operator().Break(t.Context(), r); !errors.Is(err, leasehold.ErrInvalid) {
 			t.Errorf("Break without an owner: %v, want ErrInvalid", err)
 		}
 		r.Owner = "nobody"
-		if err := b.other().Break(t.Context(), r); !errors.Is(err, leasehold.ErrBusy) {
+		if err := b.other().Operator().Break(t.Context(), r); !errors.Is(err, leasehold.ErrBusy) {
 			t.Errorf("Break of another owner: %v, want ErrBusy", err)
 		}
 		r.Owner = one.Owner()
-		if err := b.other().Break(t.Context(), r); err != nil {
+		if err := b.other().Operator().Break(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 		<-one.Done()
@@ -179,20 +179,20 @@ func TestBreakRefused(t *testing.T) {
 		b := newBench(t)
 		lease := b.acquire(b.c.Mutex("a"))
 		for _, r := range []leasehold.BreakRequest{{Token: 1}, {Name: "a"}, {Name: "a", Token: lease.Token(), Reason: strings.Repeat("x", store.MaxNote+1)}} {
-			if err := b.other().Break(t.Context(), r); !errors.Is(err, leasehold.ErrInvalid) {
+			if err := b.other().Operator().Break(t.Context(), r); !errors.Is(err, leasehold.ErrInvalid) {
 				t.Errorf("Break of %q with token %v and a reason of %d bytes: %v, want ErrInvalid", r.Name, r.Token, len(r.Reason), err)
 			}
 		}
 		foreign := leasehold.New(store.New(strange{plain{b.store.Engine}}), nil)
-		if err := foreign.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: 7}); !errors.Is(err, leasehold.ErrUnsupported) || !strings.Contains(err.Error(), "another kind of client") {
+		if err := foreign.Operator().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: 7}); !errors.Is(err, leasehold.ErrUnsupported) || !strings.Contains(err.Error(), "another kind of client") {
 			t.Errorf("Break of the lock of another kind of client: %v, want ErrUnsupported that says so", err)
 		}
 		mixed := leasehold.New(store.New(mixed{plain{b.store.Engine}}), nil)
-		if err := mixed.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: 7}); !errors.Is(err, leasehold.ErrUnsupported) {
+		if err := mixed.Operator().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: 7}); !errors.Is(err, leasehold.ErrUnsupported) {
 			t.Errorf("Break of the lease of another kind of client: %v, want ErrUnsupported", err)
 		}
 		unable := leasehold.New(store.New(b.store), nil)
-		if err := unable.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token()}); !errors.Is(err, leasehold.ErrUnsupported) {
+		if err := unable.Operator().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token()}); !errors.Is(err, leasehold.ErrUnsupported) {
 			t.Errorf("Break in a store that cannot: %v, want ErrUnsupported", err)
 		}
 		b.release(lease)
@@ -205,7 +205,7 @@ func TestBreakBesideAnotherKindOfClient(t *testing.T) {
 		b := newBench(t)
 		lease := b.acquire(b.c.Mutex("a"))
 		mixed := leasehold.New(store.New(mixed{plain{b.store.Engine}}), nil)
-		if err := mixed.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token(), Now: true}); err != nil {
+		if err := mixed.Operator().Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token(), Now: true}); err != nil {
 			t.Errorf("Break: %v", err)
 			b.release(lease)
 			return

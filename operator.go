@@ -13,7 +13,81 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// BreakRequest says which lease to break, and why: see Client.Break.
+// Operator is for people who look after the locks of a store, and programs that act for them. It shows locks by their names, whatever their kind, and takes
+// them from holders that hang. It acquires none. It is safe for concurrent use.
+//
+// The packages of stores have what an operator does to their servers: see
+// redisstore/redisadmin.
+type Operator struct{ c *Client }
+
+// Operator returns the operator of the locks in the store of c. It sends nothing.
+func (c *Client) Operator() *Operator { return &Operator{c} }
+
+// Inspect returns the state of one lock: who holds it, and who waits. It is Store.Inspect.
+func (o *Operator) Inspect(ctx context.Context, name string) (store.State, error) {
+	mustHave(ctx)
+	return o.c.store.Inspect(ctx, name)
+}
+
+// List returns the locks that are held and whose names begin with prefix. It is Store.List.
+func (o *Operator) List(ctx context.Context, prefix string) ([]store.State, error) {
+	mustHave(ctx)
+	return o.c.store.List(ctx, prefix)
+}
+
+// WaitFree blocks until nobody holds the lock. It takes nothing and has no place in
+// the queue, so the lock may be held again when it returns: to do something that
+// excludes others, acquire the lock. It waits for holders of every kind.
+//
+// It asks the store after each RetryDelay, and when the holder's lease is about to
+// end. It calls OnWait with each answer. If ctx ends first, the error matches
+// ctx.Err(), and ErrBusy if the lock was held. While nodes cannot be reached, it goes
+// on for one TTL; any other error of the store is returned at once.
+//
+// A lease that is undecided, because some of several servers do not answer
+// (store.State.Undecided), is waited for like any other. BusyError.Undecided then reports
+// that. The wait ends when the servers decide that nobody holds the lock, or when the
+// lease has expired on so many of those that answer that the others do not matter.
+func (o *Operator) WaitFree(ctx context.Context, name string, onWait func(reason error)) error {
+	mustHave(ctx)
+	if err := store.CheckName(name); err != nil {
+		return err
+	}
+	var last error
+	var trouble clock.Instant // since when the store gave no answer at all
+	for try := 1; ; try++ {
+		if ctx.Err() != nil {
+			return waits.GaveUp(ctx, last)
+		}
+		state, err := o.c.store.Inspect(ctx, name)
+		if err == nil && state.Free() {
+			return nil
+		}
+		if err == nil {
+			err = state.InUse()
+		} else if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return waits.GaveUp(ctx, waits.Both(last, err))
+		}
+		busy, retry := waits.CanWait(err)
+		switch now := o.c.holds.Now(); {
+		case !retry:
+			return err
+		case busy != nil:
+			trouble = 0
+		case trouble == 0:
+			trouble = now
+		case now.Sub(trouble) > DefaultTTL:
+			return err
+		}
+		last = err
+		if onWait != nil {
+			onWait(err)
+		}
+		clock.Sleep(ctx, waits.UntilFree(o.c.holds.RetryDelay(try), busy))
+	}
+}
+
+// BreakRequest says which lease to break, and why: see Operator.Break.
 type BreakRequest struct {
 	// Name is the name of the lock.
 	Name string
@@ -65,16 +139,16 @@ type BreakRequest struct {
 // (store.State.Undecided). Break breaks such a lease like any other. If the undecided leases
 // have other tokens, the error matches ErrBusy, and if too few servers answer to break a
 // lease, it matches ErrQuorum. Both name the servers that do not answer.
-func (c *Client) Break(ctx context.Context, r BreakRequest) error {
+func (o *Operator) Break(ctx context.Context, r BreakRequest) error {
 	mustHave(ctx)
 	req := store.BreakRequest{Name: r.Name, Owner: cmp.Or(r.Owner, "-"), Token: r.Token, Now: r.Now, By: r.By, Reason: r.Reason, At: nowForPeople()}
 	if err := req.Check(); err != nil {
 		return err
 	}
-	if caps := c.store.Caps(); caps.NoBreaks {
+	if caps := o.c.store.Caps(); caps.NoBreaks {
 		return fmt.Errorf("%w: %s cannot break a lease: it ends when its holder is gone, after its TTL", ErrUnsupported, caps.Engine)
 	}
-	h, last, err := leaseToBreak(ctx, c.store, r)
+	h, last, err := leaseToBreak(ctx, o.c.store, r)
 	switch {
 	case err != nil:
 		return err
@@ -86,7 +160,7 @@ func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 	req.Owner = h.Holder.Owner
 	broken := false
 	for try := 1; ; try++ {
-		left, err := c.store.BreakLease(ctx, req)
+		left, err := o.c.store.BreakLease(ctx, req)
 		switch {
 		case err == nil && left == 0:
 			return nil
@@ -97,10 +171,10 @@ func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 			// between. Another reader may have the same token by now.
 			same := r
 			same.Owner = req.Owner
-			if h, _, err = leaseToBreak(ctx, c.store, same); err != nil || h == nil {
+			if h, _, err = leaseToBreak(ctx, o.c.store, same); err != nil || h == nil {
 				return err
 			}
-			if clock.Sleep(ctx, c.holds.RetryDelay(try)); ctx.Err() != nil {
+			if clock.Sleep(ctx, o.c.holds.RetryDelay(try)); ctx.Err() != nil {
 				return waits.GaveUp(ctx, nil)
 			}
 			continue
@@ -112,7 +186,7 @@ func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 		if r.OnWait != nil {
 			r.OnWait(busy)
 		}
-		if clock.Sleep(ctx, waits.UntilFree(c.holds.RetryDelay(try), busy)); ctx.Err() != nil {
+		if clock.Sleep(ctx, waits.UntilFree(o.c.holds.RetryDelay(try), busy)); ctx.Err() != nil {
 			return waits.GaveUp(ctx, busy)
 		}
 	}
@@ -171,12 +245,12 @@ func nowForPeople() time.Time { return time.Now() }
 // answer, it may be undecided whether the lease is held (store.State.Undecided);
 // ReleaseOwner ends it all the same. After any other error the lease
 // may or may not remain, and calling again is safe. Safe for concurrent use.
-func (c *Client) ReleaseOwner(ctx context.Context, name, owner string) error {
+func (o *Operator) ReleaseOwner(ctx context.Context, name, owner string) error {
 	mustHave(ctx)
 	if err := store.CheckOwner(owner); err != nil {
 		return err
 	}
-	state, err := c.store.Inspect(ctx, name)
+	state, err := o.c.store.Inspect(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -189,11 +263,34 @@ func (c *Client) ReleaseOwner(ctx context.Context, name, owner string) error {
 	if i < 0 {
 		return gone
 	}
-	err = c.store.Release(ctx, store.ReleaseRequest{Lease: leaseOf(state, leases[i], c.store.Caps()), Renewed: true})
+	err = o.c.store.Release(ctx, store.ReleaseRequest{Lease: leaseOf(state, leases[i], o.c.store.Caps()), Renewed: true})
 	if errors.Is(err, store.ErrNotHeld) {
 		return gone
 	}
 	return err
+}
+
+// Resize changes the number of permits of a semaphore that is in use, from one number to
+// another. It blocks for the store's answer.
+//
+// Leases stay as they are. If they no longer fit, nobody is granted a permit until they
+// do. Goroutines and processes that wait end with ErrKindMismatch, since they asked for
+// the earlier number, as do all that ask for it from now on. A semaphore that nobody
+// uses has no number of permits: the first that asks for it says how many. Resize then
+// does nothing.
+//
+// Over several Redis servers a semaphore keeps its number: the error matches ErrUnsupported.
+// Use a semaphore with another name for another number.
+//
+// The error matches ErrKindMismatch, and names both numbers, if another number than from
+// is in use, ErrInvalid if a number is less than 1, and ErrUnsupported if the store cannot
+// do it. After any other error the number may have changed, and calling again is safe.
+func (o *Operator) Resize(ctx context.Context, name string, from, to int) error {
+	mustHave(ctx)
+	if from < 1 || to < 1 {
+		return invalid("lock %q: a semaphore needs at least one permit", name)
+	}
+	return o.c.store.Resize(ctx, name, store.Semaphore(int64(from)), store.Semaphore(int64(to)))
 }
 
 // leaseOf returns the lease that h is, as another process has to name it.
