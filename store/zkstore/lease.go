@@ -21,8 +21,6 @@ type lease struct {
 	timer  *time.Timer
 	until  time.Time // when it ends unless it is renewed
 	broken bool      // it cannot be renewed
-	leases *leases
-	expire func(*place)
 }
 
 // leases are the leases of a store. A lease that nobody renews is ended by a timer, since
@@ -57,27 +55,28 @@ func (t *leases) add(l *lease, ttl time.Duration, expire func(*place)) {
 	if old := t.all[l.key]; old != nil {
 		old.timer.Stop()
 	}
-	l.leases, l.expire, l.until = t, expire, time.Now().Add(ttl)
-	l.timer = time.AfterFunc(ttl, l.due)
+	l.until = time.Now().Add(ttl)
+	l.timer = time.AfterFunc(ttl, func() {
+		if t.due(l) {
+			expire(l.place.Load())
+		}
+	})
 	t.all[l.key] = l
 }
 
-// due is called when the timer has fired.
-func (l *lease) due() {
-	t := l.leases
+// due is called when the timer has fired. It removes a lease that is over, and reports whether it did.
+func (t *leases) due(l *lease) (over bool) {
 	t.mu.Lock()
-	left := time.Until(l.until)
-	over := t.all[l.key] == l && left <= 0
-	switch {
-	case over:
-		delete(t.all, l.key)
-	case t.all[l.key] == l:
+	defer t.mu.Unlock()
+	if t.all[l.key] != l {
+		return false
+	}
+	if left := time.Until(l.until); left > 0 {
 		l.timer.Reset(left)
+		return false
 	}
-	t.mu.Unlock()
-	if over {
-		l.expire(l.place.Load())
-	}
+	delete(t.all, l.key)
+	return true
 }
 
 // get returns the lease, or nil.

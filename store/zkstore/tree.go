@@ -53,8 +53,8 @@ func lineupRequests(dir string, sized bool) []zk.Request {
 
 // lineupOf returns the places that the answers to lineupRequests show.
 func lineupOf(answers []zk.Answer) (lineup, error) {
-	l, err := answers[0].Listed()
-	q := lineup{queue: queueOf(l.Names), version: zk.AnyVersion, noted: l.Data}
+	names, noted, err := answers[0].Names()
+	q := lineup{queue: queueOf(names), version: zk.AnyVersion, noted: noted}
 	if err != nil || len(answers) == 1 {
 		return q, err
 	}

@@ -354,7 +354,7 @@ func (w *watched) answered(p *place, a zk.Answer, q queue) (data []byte, again b
 	case zk.Broken(a.Err):
 		return nil, true, nil
 	case w.before == anyPlace:
-		names, err := a.Names()
+		names, _, err := a.Names()
 		return nil, !slices.EqualFunc(queueOf(names), q, func(a, b numbered) bool { return a.name == b.name }), err
 	}
 	n, ok, err := a.Node()

@@ -38,49 +38,34 @@ const statSize = 68
 // dataLengthAt is the offset of the length of the data in a Stat.
 const dataLengthAt = 52
 
-// Names returns the answer to a List: no names if there is no such node.
-func (a Answer) Names() ([]string, error) {
-	l, err := a.Listed()
-	return l.Names, err
-}
-
-// Listing is what a List shows of a node.
-type Listing struct {
-	Names []string // of its children
-	Data  bool     // it has data
-}
-
-// Listed returns the answer to a List.
-func (a Answer) Listed() (l Listing, err error) {
-	if a.Err != nil {
-		if errors.Is(a.Err, ErrNoNode) {
-			return l, nil
-		}
-		return l, a.Err
+// Names returns the answer to a List: the names of the children, none if there is no such node, and
+// whether the node has data.
+func (a Answer) Names() (names []string, data bool, err error) {
+	switch {
+	case errors.Is(a.Err, ErrNoNode):
+		return nil, false, nil
+	case a.Err != nil:
+		return nil, false, a.Err
 	}
 	f := fields{rest: a.body}
 	n := f.int()
 	if n < 0 || int(n) > len(f.rest)/4 {
-		return l, errStrange
+		return nil, false, errStrange
 	}
-	l.Names = make([]string, n)
-	text := string(f.rest) // all names share its memory
-	for i := range l.Names {
-		name := f.bytes()
-		end := len(text) - len(f.rest)
-		l.Names[i] = text[end-len(name) : end]
+	names = make([]string, n)
+	for i := range names {
+		names[i] = string(f.bytes())
 	}
 	f.take(dataLengthAt)
-	l.Data = f.int() > 0
-	return l, f.err()
+	return names, f.int() > 0, f.err()
 }
 
 // Node returns the answer to a Read; ok is false if there is no such node.
 func (a Answer) Node() (n Node, ok bool, err error) {
-	if a.Err != nil {
-		if errors.Is(a.Err, ErrNoNode) {
-			return n, false, nil
-		}
+	switch {
+	case errors.Is(a.Err, ErrNoNode):
+		return n, false, nil
+	case a.Err != nil:
 		return n, false, a.Err
 	}
 	f := fields{rest: a.body}

@@ -15,13 +15,13 @@ func TestAnswers(t *testing.T) {
 	stat = append(stat, make([]byte, statSize-8)...)
 	stat[23], stat[31], stat[35] = 1, 2, 3
 	list := slices.Concat([]byte{0, 0, 0, 2}, named("a"), named("bc"), stat)
-	if names, err := (Answer{body: list}).Names(); err != nil || !slices.Equal(names, []string{"a", "bc"}) {
+	if names, _, err := (Answer{body: list}).Names(); err != nil || !slices.Equal(names, []string{"a", "bc"}) {
 		t.Errorf("names %q, %v, want a and bc", names, err)
 	}
 	for length, want := range []bool{false, true} {
 		list[len(list)-statSize+dataLengthAt+3] = byte(length)
-		if l, err := (Answer{body: list}).Listed(); err != nil || l.Data != want {
-			t.Errorf("a node with %d bytes of data: %+v, %v, want data: %v", length, l, err, want)
+		if _, data, err := (Answer{body: list}).Names(); err != nil || data != want {
+			t.Errorf("a node with %d bytes of data: data: %v, %v, want %v", length, data, err, want)
 		}
 	}
 	if n, ok, err := (Answer{body: append(named("data"), stat...)}).Node(); err != nil || !ok || string(n.Data) != "data" || n.Czxid != 7 || n.Version != 3 ||
@@ -32,12 +32,12 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("created %q by %d, %v, want /x by 7", path, czxid, err)
 	}
 	for n := range len(list) - statSize + dataLengthAt + 4 {
-		if _, err := (Answer{body: list[:n]}).Names(); err == nil {
+		if _, _, err := (Answer{body: list[:n]}).Names(); err == nil {
 			t.Errorf("the first %d bytes are read as names, want an error", n)
 		}
 	}
 	none := Answer{Err: ErrNoNode}
-	if names, err := none.Names(); err != nil || names != nil {
+	if names, _, err := none.Names(); err != nil || names != nil {
 		t.Errorf("names below no node: %q, %v, want none", names, err)
 	}
 	if _, ok, err := none.Node(); err != nil || ok {

@@ -71,7 +71,8 @@ func (ss *Session) List(ctx context.Context, path string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a[0].Names()
+	names, _, err := a[0].Names()
+	return names, err
 }
 
 // Get returns a node; ok is false if there is none.
