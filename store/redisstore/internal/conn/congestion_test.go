@@ -134,3 +134,35 @@ func TestHeldBackCallsSurviveTheConnection(t *testing.T) {
 		}
 	})
 }
+
+// After a slow answer, calls are not sent whose answers would come too late. One is sent all the same
+// while none is in flight: nothing else can show that the server is quick again.
+func TestACallFollowsASlowAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, a *asker) {
+		a.timeout = time.Second
+		s.begin(a)
+		slow := a.put("+SLOW\r\n")
+		s.got("+SLOW\r\n")
+		time.Sleep(900 * time.Millisecond)
+		s.says("+OK\r\n")
+		<-slow
+		a.Mu.Lock()
+		a.until = time.Now().Add(time.Second)
+		a.Mu.Unlock()
+		quick := a.put("+QUICK\r\n")
+		synctest.Wait()
+		select {
+		case said := <-quick:
+			t.Fatalf("the call after the slow answer was not sent: %s", said)
+		default:
+		}
+		s.got("+QUICK\r\n")
+		if said := <-a.put("+LATE\r\n"); said != ErrLate.Error() {
+			t.Errorf("the call beside it got %q, want %q", said, ErrLate)
+		}
+		s.says("+OK\r\n")
+		if said := <-quick; said != "OK" {
+			t.Errorf("the call after the slow answer got %q, want OK", said)
+		}
+	})
+}

@@ -35,6 +35,7 @@ type asker struct {
 	due     time.Time // of the upkeep
 	upkeep  int       // how often it was done
 	lost    int       // calls that LostLocked was called for
+	until   time.Time // nobody waits for answers after that; zero: for ever
 }
 
 func newAsker(t *testing.T, dial func() (net.Conn, error)) *asker {
@@ -84,7 +85,7 @@ func (a *asker) DownLocked(why error, _ time.Duration, _ time.Time) error { retu
 func (a *asker) WantsLocked() bool                                        { return false }
 func (a *asker) UnsentLocked(ask)                                         {}
 func (a *asker) Unsent(c ask, why error)                                  { c.done(resp.Value{}, why) }
-func (a *asker) IsLate(*ask, time.Time) bool                              { return false }
+func (a *asker) IsLate(_ *ask, at time.Time) bool                         { return !a.until.IsZero() && at.After(a.until) }
 func (a *asker) Repeats(*ask) bool                                        { return false }
 func (a *asker) Inline() time.Duration                                    { return a.inline }
 func (a *asker) Waiters() int64                                           { return 0 }

@@ -239,20 +239,25 @@ func (w *writer[C]) takeLocked(out []byte) (_ []byte, more bool) {
 		return out, false
 	}
 	room := p.congestion.room()
-	arrives := now.Add(p.congestion.last * 5 / 4) // when an answer is likely to arrive
-	for w.dropLateLocked(arrives); q.Waiting.n > 0 && p.flight.n < room && len(out) < maxWrite; w.dropLateLocked(arrives) {
+	for w.dropLateLocked(now); q.Waiting.n > 0 && p.flight.n < room && len(out) < maxWrite; w.dropLateLocked(now) {
 		out = p.handler.AppendLocked(out, room-p.flight.n, now)
 	}
 	p.paused = q.Waiting.n > 0 && p.flight.n >= room
 	return out, q.Waiting.n > 0 && !p.paused
 }
 
-// dropLateLocked removes calls from the front of Waiting for whose answers nobody will wait until the
-// given time, if the server has answered too slowly before. They were not sent, so they have certainly done nothing.
-func (w *writer[C]) dropLateLocked(at time.Time) {
+// dropLateLocked removes calls from the front of Waiting for whose answers nobody will wait until they
+// are likely to arrive, if the server has answered too slowly before. They were not sent, so they have
+// certainly done nothing. While none is in flight, the next call is sent all the same: only its answer
+// shows that the server is quick again.
+func (w *writer[C]) dropLateLocked(now time.Time) {
 	q := w.p.peer
 	if w.p.congestion.window == 0 {
 		return
+	}
+	at := now
+	if w.p.flight.n > 0 {
+		at = now.Add(w.p.congestion.last * 5 / 4)
 	}
 	for c := q.Waiting.Front(); c != nil && q.owner.IsLate(c, at); c = q.Waiting.Front() {
 		late, _ := q.Waiting.Pop()
