@@ -118,7 +118,7 @@ func TestLeasesOutliveTheRenewalOfALongerOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	long, short := request("a longer lease", 20*time.Second), request("beside a longer lease", 5*time.Second)
+	long, short := request("a longer lease", 34*time.Second), request("beside a longer lease", 20*time.Second)
 	mustAcquire(t, other, long)
 	renewal := long
 	renewal.TTL = short.TTL

@@ -27,7 +27,7 @@ func TestRequestsOfATurn(t *testing.T) {
 	}
 	t.Cleanup(server.Close)
 	const ttl = 10 * time.Minute
-	for clients, most := range map[int]float64{2: 5.25, 16: 5.5} {
+	for clients, most := range map[int]float64{2: 5.5, 16: 6} {
 		stores := make([]*engine, clients)
 		for i := range stores {
 			stores[i] = mustOpen(t, &Options{servers: []string{server.Addr}})
