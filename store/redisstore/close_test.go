@@ -41,12 +41,12 @@ func closesSoon(t *testing.T, s *store.Store) {
 // Close does not wait for servers that are stopped. The releases for them are in their
 // sockets, and are executed when they go on.
 func TestCloseBesideFrozenServers(t *testing.T) {
-	t.Parallel() // it mostly waits
-	patient := &redisstore.Options{NodeTimeout: 50 * time.Second}
+	t.Parallel()                                                                                    // it mostly waits
+	patient := &redisstore.Options{NodeTimeout: 50 * time.Second, ConnectTimeout: 10 * time.Second} // a busy machine is slow to connect
 	t.Run("before the store was opened", func(t *testing.T) {
 		servers := redistest.StartN(t, 5)
 		thaw := freeze(t, servers[1], servers[3])
-		s := open(t, addrs(servers), patient)
+		s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: patient.NodeTimeout})
 		r := request("a")
 		acquire(t, s, r)
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
