@@ -58,10 +58,9 @@
 //
 // # Tokens
 //
-// The token of a lease is the zxid of the transaction that made its place, times 64, so
-// that a lease can have 63 further tokens. Numbers of places are no tokens: they begin
-// again when the lock's node was removed. Readers share the token of the first of them. A
-// writer that becomes a reader has the one after its own 63.
+// The token of a lease is twice the zxid of the transaction that made its place. Numbers of
+// places are no tokens: they begin again when the lock's node was removed. Readers share the
+// token of the first of them. A writer that becomes a reader has the token after its own.
 //
 // # Waiting
 //

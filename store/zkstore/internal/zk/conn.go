@@ -63,7 +63,7 @@ type hello struct {
 	password []byte
 }
 
-// welcome is the answer. Its id is 0 if there is no such session any more.
+// welcome is the answer. Its id is 0 if the session that hello names is over.
 type welcome struct {
 	timeout  time.Duration
 	id       int64
@@ -72,27 +72,33 @@ type welcome struct {
 
 const passwordSize = 16
 
-// errNoServer means that the other end has closed the connection instead of answering.
+// errNoServer means that the other end has closed the connection instead of answering. A server that
+// has applied fewer transactions than the session has seen does so, too.
 var errNoServer = errors.New("it is not a ZooKeeper server, or it serves nobody: perhaps its ensemble has no majority")
 
 // greet does the handshake on a new connection.
 func greet(c io.Writer, in *bufio.Reader, h hello) (w welcome, err error) {
+	if h.id == 0 {
+		h.password = make([]byte, passwordSize)
+	}
 	b := appendLong(appendInt(nil, 0), h.zxid) // the version of the protocol
 	b = appendLong(appendInt(b, int32(h.timeout.Milliseconds())), h.id)
-	if err := writePacket(c, appendBytes(b, append(h.password, make([]byte, passwordSize-len(h.password))...))); err != nil {
+	if err := writePacket(c, appendBytes(b, h.password)); err != nil {
 		return w, err
 	}
 	answer, err := readPacket(in, 1<<10)
-	if errors.Is(err, io.EOF) {
-		err = errNoServer
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, io.EOF):
+		return w, errNoServer
+	case errors.Is(err, errTooLong):
+		return w, ErrStranger
+	case err != nil:
 		return w, err
 	}
 	f := fields{rest: answer}
 	f.int() // the version
 	w.timeout, w.id, w.password = time.Duration(f.int())*time.Millisecond, f.long(), slices.Clone(f.bytes())
-	if f.short || w.id != 0 && w.timeout <= 0 {
+	if f.short || w.id == 0 && h.id == 0 || w.id != 0 && w.timeout <= 0 {
 		err = ErrStranger
 	}
 	return w, err
@@ -127,15 +133,18 @@ func writePacket(c io.Writer, b []byte) error {
 	return err
 }
 
-// readPacket reads a message, without its length.
+// errTooLong means that a message claims a length that no answer has.
+var errTooLong = errors.New("the server sent an answer that is too long")
+
+// readPacket reads a message of at most that many bytes, without its length.
 func readPacket(in *bufio.Reader, most uint32) ([]byte, error) {
 	head, err := in.Peek(4)
 	if err != nil {
 		return nil, err
 	}
 	n := binary.BigEndian.Uint32(head)
-	if n > most {
-		return nil, ErrStranger
+	if n > most { // a negative length is a large one
+		return nil, errTooLong
 	}
 	_, _ = in.Discard(4)
 	b := make([]byte, n)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"slices"
 	"testing"
@@ -234,8 +235,12 @@ func serves(t *testing.T, handle ...func(s server)) string {
 // greets answers a handshake, which it returns.
 func (s server) greets(id int64, timeout time.Duration) []byte {
 	h := s.gets()
-	s.says(appendBytes(appendLong(appendInt(appendInt(nil, 0), int32(timeout.Milliseconds())), id), "a word of sixteen"[:passwordSize]))
+	s.welcomes(id, timeout)
 	return h
+}
+
+func (s server) welcomes(id int64, timeout time.Duration) {
+	s.says(appendBytes(appendLong(appendInt(appendInt(nil, 0), int32(timeout.Milliseconds())), id), "a word of sixteen"[:passwordSize]))
 }
 
 // The servers can end a session in their answer to a handshake, and a session that has ended keeps
@@ -250,6 +255,7 @@ func TestServersEndTheSession(t *testing.T) {
 		"timeout cut short": {7, time.Second, false},
 	} {
 		ss := startless(t, Options{Servers: []string{serves(t, func(s server) { s.greets(c.id, c.granted) })}})
+		ss.id = 7
 		ss.run()
 		if err := ss.Reason(); err == nil || errors.Is(err, ErrOver) != c.over {
 			t.Errorf("%s: the reason is %v", name, err)
@@ -303,4 +309,142 @@ func TestSilentServerIsLeft(t *testing.T) {
 	if ss.Ended() || ss.Reason() == nil {
 		t.Errorf("ended: %t, because %v, want another connection, and why", ss.Ended(), ss.Reason())
 	}
+}
+
+// A password is sent as the server gave it, whatever its length.
+func TestPasswordOfAnyLength(t *testing.T) {
+	for _, word := range [][]byte{[]byte("short"), []byte("longer than sixteen bytes")} {
+		ours, theirs := net.Pipe()
+		s := newServer(t, theirs)
+		got := make(chan []byte, 1)
+		go func() { got <- s.greets(7, time.Hour)[24:] }()
+		if _, err := greet(ours, bufio.NewReader(ours), hello{id: 7, password: word}); err != nil {
+			t.Error(err)
+		}
+		if sent := <-got; !slices.Equal(sent, appendBytes(nil, word)) {
+			t.Errorf("the password %q is sent as %q", word, sent)
+		}
+		ours.Close()
+		theirs.Close()
+	}
+}
+
+// A server that answers with no session, or with one that lasts for no time, is no ZooKeeper: there
+// are no limits to count with.
+func TestLimitsOfAStranger(t *testing.T) {
+	for name, of := range map[string]welcome{"no session": {}, "no time": {id: 7}} {
+		addr := serves(t, func(s server) { s.greets(of.id, of.timeout) })
+		if l, err := AskLimits(t.Context(), []string{addr}, patience); !errors.Is(err, ErrStranger) {
+			t.Errorf("%s: limits %+v, %v, want %v", name, l, err, ErrStranger)
+		}
+	}
+}
+
+// Connections that break as soon as they are made count as failures, after which a session pauses. The
+// first one that lasts is a success.
+func TestConnectionsThatDoNotLast(t *testing.T) {
+	breaks := func(s server) { s.greets(7, time.Hour) }
+	lasts := func(s server) {
+		s.greets(7, time.Hour)
+		for xid := int32(1); xid <= 2; xid++ { // the second touch is sent a while after the first
+			s.gets()
+			s.says(numbered(xid, 5, 0))
+		}
+	}
+	ends := func(s server) { s.greets(0, 0) }
+	for name, c := range map[string]struct {
+		handle []func(server)
+		want   int
+	}{
+		"three break":            {[]func(server){breaks, breaks, breaks, ends}, 4},
+		"three break, one lasts": {[]func(server){breaks, breaks, breaks, lasts, ends}, 1},
+	} {
+		ss := startless(t, Options{Servers: []string{serves(t, c.handle...)}})
+		ss.pool.o.Limits.Tick = 30 * time.Millisecond
+		if ss.run(); ss.dials != c.want {
+			t.Errorf("%s: %d attempts without success, want %d", name, ss.dials, c.want)
+		}
+	}
+}
+
+// Servers whose data were restored to an earlier state refuse a session that has seen a later one, and
+// do not say why. It is over once they have served others for its whole timeout.
+func TestServersHaveAnEarlierState(t *testing.T) {
+	serve := func(s server) {
+		h := s.gets()
+		switch {
+		case binary.BigEndian.Uint64(h[16:]) != 0: // refused
+		default:
+			s.welcomes(7, time.Hour)
+			_, _ = readPacket(s.in, 1<<10) // a touch, or the end of a session that was to show that others are served
+		}
+	}
+	ss := startless(t, Options{Servers: []string{serves(t, slices.Repeat([]func(server){serve}, 1000)...)}})
+	ss.timeout = 600 * time.Millisecond
+	ss.run()
+	if err := ss.Reason(); !errors.Is(err, errEarlier) || !errors.Is(err, ErrOver) {
+		t.Errorf("the session has ended with %v, want %v", err, errEarlier)
+	}
+}
+
+// Requests are numbered from 1 again after the largest number.
+func TestNumbersBeginAgain(t *testing.T) {
+	ss, c, server := over(t)
+	c.xid = math.MaxInt32 - 1
+	answers := sends(t, ss, List("/a"), List("/b"))
+	for _, want := range []int32{math.MaxInt32, 1} {
+		if got := int32(binary.BigEndian.Uint32(server.gets())); got != want {
+			t.Errorf("a request has the number %d, want %d", got, want)
+		}
+	}
+	server.says(numbered(math.MaxInt32, 5, -101), numbered(1, 5, -101))
+	for _, a := range <-answers {
+		if !errors.Is(a.Err, ErrNoNode) {
+			t.Errorf("answer: %+v, want none for a missing node", a)
+		}
+	}
+}
+
+// Messages with a length that no answer has break the connection, and are not read.
+func TestLengthsOfNoAnswer(t *testing.T) {
+	for _, length := range []int32{-1, math.MinInt32, math.MaxInt32, mostAnswer + 1} {
+		ss, c, server := over(t)
+		answers := sends(t, ss, List("/a"))
+		server.gets()
+		if _, err := server.Write(appendInt(nil, length)); err != nil {
+			t.Error(err)
+		}
+		<-c.gone
+		if a := <-answers; !errors.Is(a[0].Err, ErrLost) || !errors.Is(ss.Reason(), errTooLong) {
+			t.Errorf("length %d: answer %+v, no connection because of %v, want a lost one, because of %v", length, a, ss.Reason(), errTooLong)
+		}
+	}
+}
+
+// FuzzAnswers has answers of any content read in every way.
+func FuzzAnswers(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 1, 0, 0, 0, 1, 'a'})
+	f.Add(appendInt(numbered(1, 5, 0), -2))
+	f.Add(change(eventDeleted, "/a"))
+	f.Add(append(appendInt(nil, math.MaxInt32), make([]byte, statSize)...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		a := Answer{body: b}
+		for _, err := range []error{
+			func() error { _, _, err := a.Names(); return err }(),
+			func() error { _, _, err := a.Node(); return err }(),
+			func() error { _, _, err := a.Created(); return err }(),
+			func() error { _, err := a.ACL(); return err }(),
+		} {
+			if err != nil && !Broken(err) {
+				t.Errorf("%q is read with %v, want an unknown outcome", b, err)
+			}
+		}
+		if parts, err := a.Each(2); err == nil && len(parts) != 2 {
+			t.Errorf("%q is read as %d parts, want 2", b, len(parts))
+		}
+		ss := NewPool(Options{Clock: clock.System()}).newSession(time.Minute)
+		defer ss.finish(errClosed)
+		c := &conn{session: ss, watches: map[string][]*Watch{}, sent: []pending{{xid: 1, op: opMulti, batch: &batch{make([]Answer, 1), make(chan struct{})}}}}
+		_ = c.take(b)
+	})
 }

@@ -38,10 +38,10 @@ type Session struct {
 	contact contact
 	changed chan struct{} // closed when there is an answer or a connection; nil if nobody waits
 	why     error         // why there was no connection lately
-	dials   int           // without success, one after the other
+	dials   int           // attempts since there was a connection that lasted
 }
 
-// ErrOver means that a session is over, and all nodes that it had are gone.
+// ErrOver means that a session is over. Its nodes are gone, or nobody keeps them alive.
 var ErrOver = errors.New("the ZooKeeper session is over")
 
 // newSession returns a session that is to be run.
@@ -53,18 +53,32 @@ func (s *Pool) newSession(class time.Duration) *Session {
 }
 
 // run connects to one server after the other, in the order of the pool, so that all sessions of
-// a pool begin with one server.
+// a pool begin with one server. It pauses when no server of a round had a connection that lasted.
 func (ss *Session) run() {
 	servers := ss.pool.o.Servers
+	var refused time.Time // since when servers serve others and refuse this session; zero if they do not
 	for next := 0; !ss.Ended() && !ss.pool.retire(ss); next++ {
-		c, err := ss.connect(servers[next%len(servers)])
+		server := servers[next%len(servers)]
+		c, err := ss.connect(server)
 		if err == nil {
-			ss.serve(c)
-			continue
+			refused = time.Time{}
+			if lasted := ss.serve(c); lasted {
+				continue
+			}
+		}
+		if errors.Is(err, errNoServer) && ss.servesOthers(server) {
+			if refused.IsZero() {
+				refused = time.Now()
+			}
+			if time.Since(refused) > ss.timeout {
+				ss.finish(fmt.Errorf("%w: %w", ErrOver, errEarlier))
+			}
 		}
 		ss.mu.Lock()
 		ss.dials++
-		ss.why = err
+		if err != nil {
+			ss.why = err
+		}
 		rounds, left := ss.dials/len(servers), ss.dials%len(servers)
 		ss.mu.Unlock()
 		if left == 0 {
@@ -72,6 +86,23 @@ func (ss *Session) run() {
 			clock.Sleep(ss.over, pause/2+rand.N(pause/2))
 		}
 	}
+}
+
+// errEarlier is why a session is over that the servers refuse to go on with.
+var errEarlier = errors.New("the servers serve others and refuse to go on with it: perhaps their data were lost or restored from a backup")
+
+// servesOthers reports whether a server that has refused this session grants a new one.
+func (ss *Session) servesOthers(server string) bool {
+	ss.mu.Lock()
+	established := ss.id != 0
+	ss.mu.Unlock()
+	if !established {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ss.over, ss.patience())
+	defer cancel()
+	_, err := granted(ctx, server, ss.pool.o.Limits.Tick)
+	return err == nil
 }
 
 // patience returns how long a server may take to answer.
@@ -131,14 +162,14 @@ func (ss *Session) connected(c *conn, w welcome, e exchange) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	created := ss.id == 0
-	ss.conn, ss.id, ss.word, ss.dials, ss.why = c, w.id, w.password, 0, nil
+	ss.conn, ss.id, ss.word, ss.why = c, w.id, w.password, nil
 	ss.contact.connected(e, created)
 	ss.notifyLocked()
 }
 
 // serve keeps the session alive on a connection until that breaks or the session is over. A server
-// that does not answer is left.
-func (ss *Session) serve(c *conn) {
+// that does not answer is left. The connection has lasted if a touch was answered and the next one sent.
+func (ss *Session) serve(c *conn) (lasted bool) {
 	defer func() { <-c.gone }()
 	ticker := time.NewTicker(touchInterval(ss.pool.o.Limits.Tick))
 	defer ticker.Stop()
@@ -146,13 +177,13 @@ func (ss *Session) serve(c *conn) {
 	for {
 		select {
 		case <-c.gone:
-			return
+			return lasted
 		case <-ss.Over:
 			ss.mu.Lock()
 			ending := ss.ending
 			ss.mu.Unlock()
 			c.leave(ending)
-			return
+			return lasted
 		case <-ticker.C:
 		}
 		if ss.pool.retire(ss) {
@@ -160,7 +191,13 @@ func (ss *Session) serve(c *conn) {
 		}
 		select {
 		case <-touch.done:
-			since, touch = time.Now(), c.ask(Sync(ss.pool.o.Base))
+			if errors.Is(touch.answers[0].Err, ErrLost) {
+				continue // c.gone is about to be closed
+			}
+			ss.mu.Lock()
+			ss.dials = 0
+			ss.mu.Unlock()
+			lasted, since, touch = true, time.Now(), c.ask(Sync(ss.pool.o.Base))
 		default:
 			if silent := time.Since(since); silent > ss.patience() {
 				c.giveUp(fmt.Errorf("%s has not answered for %v", c.RemoteAddr(), silent.Round(time.Millisecond)))
