@@ -109,8 +109,8 @@ test: redis databases languages prometheus chromium ## run all tests with the ra
 	@mkdir -p "$$(dirname "$$LEASEHOLD_BUILT")"
 	$(GO) build -o "$$LEASEHOLD_BUILT" ./cmd/leasehold
 ifeq ($(PKG),work)
-	@# The explorers, the simulator and the tests that compare with the rule, which compute in
-	@# one goroutine, take three to six times as long with the race detector, so they run
+	@# The explorers, the simulator, the queue of a process and the tests that compare with the
+	@# rule, which compute in one goroutine, take three to six times as long with the race detector, so they run
 	@# without it here; make race runs them with the detector. So do the suites on servers of
 	@# objects, which the tests serve in their own process: contests and lists have several
 	@# goroutines call the stores of objects with the detector, and the suites on recordstore
@@ -123,8 +123,8 @@ ifeq ($(PKG),work)
 	@# the others leave while they wait. In .ci/run, what computes beside this target has a lower
 	@# one. The searches that make explore, make mutants and make sim repeat are left to them:
 	@# -short leaves those of the explorer out.
-	nice -n 10 $(GO) test -short -skip '$(SCRIPTS)' -vet=off -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/queues ./internal/proof/sim & searches=$$!; \
-	$(GO) test -race '-gcflags=github.com/yuin/gopher-lua/...=-race=false' -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $(LONG) $$($(GO) list work | grep -vE '/internal/proof/(explore|queues|sim)$$'); code=$$?; \
+	nice -n 10 $(GO) test -short -skip '$(SCRIPTS)' -vet=off -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/queues ./internal/proof/sim ./internal/waitq & searches=$$!; \
+	$(GO) test -race '-gcflags=github.com/yuin/gopher-lua/...=-race=false' -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $(LONG) $$($(GO) list work | grep -vE '/internal/(proof/(explore|queues|sim)|waitq)$$'); code=$$?; \
 	wait $$searches && exit $$code
 	$(GO) test -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -run '$(ALONE)' $(COMPARING)
 	cd bench && $(GO) test -race -vet=off -timeout $(TIMEOUT) ./beside
