@@ -2,9 +2,9 @@ package store
 
 import "fmt"
 
-// CheckRejoin returns nil if a store of those capabilities can release the lease of r and
+// checkRejoin returns nil if a store of those capabilities can release the lease of r and
 // make a place for next. Otherwise the error matches ErrInvalid or ErrUnsupported.
-func CheckRejoin(r ReleaseRequest, next WaitRequest, c Caps) error {
+func checkRejoin(r ReleaseRequest, next WaitRequest, c Caps) error {
 	if err := r.Check(c); err != nil {
 		return err
 	}

@@ -190,7 +190,7 @@ func (s *Store) Wait(ctx context.Context, r WaitRequest, reason func(error)) (Gr
 // ReleaseAndRejoin. Until then nobody refreshes the place: it may be granted
 // the lock, and it lasts for at most next.TTL.
 func (s *Store) ReleaseAndRejoin(ctx context.Context, r ReleaseRequest, next WaitRequest) (queued bool, err error) {
-	if err := CheckRejoin(r, next, s.Caps()); err != nil {
+	if err := checkRejoin(r, next, s.Caps()); err != nil {
 		return false, err
 	}
 	r.Renewed = r.Renewed || r.Repeated

@@ -22,12 +22,6 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Options configure a Store. Only tests need other than the zero value.
-type Options struct {
-	// Clock counts the TTLs; see package clock. Nil means the machine's own.
-	Clock clock.Clock
-}
-
 // engine keeps locks in memory. Two Stores share nothing. It is safe for
 // concurrent use. Only Wait blocks; the other methods wait at most for the mutex
 // that each call holds for a short time. Wait does not poll: the call that frees the
