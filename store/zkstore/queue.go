@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/leasehold-dev/leasehold/internal/rule"
-	"github.com/leasehold-dev/leasehold/store"
 )
 
 // ranked returns the queue as internal/rule reads it.
@@ -41,12 +40,6 @@ func (q queue) held(i int, r record) bool { return i < q.holders() || i == 0 || 
 
 // holders returns how many places hold the lock.
 func (q queue) holders() int { return rule.Holders(q.ranked()) }
-
-// with returns the queue with a place for the lease at its end.
-func (q queue) with(l store.Lease) queue {
-	c := numbered{spec: specOf(l.Kind), weight: max(l.Weight, 1)}
-	return append(slices.Clip(q), c)
-}
 
 // mayHold returns how many places hold the lock at most: also those that asked for an
 // earlier number of permits may.
