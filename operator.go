@@ -13,8 +13,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Operator is for people who look after the locks of a store, and programs that act for them. It shows locks by their names, whatever their kind, and takes
-// them from holders that hang. It acquires none. It is safe for concurrent use.
+// Operator is for people who look after the locks of a store, and programs that act for them.
+// It shows locks by their names, whatever their kind, and takes them from holders that hang. It
+// acquires none. It is safe for concurrent use.
 //
 // The packages of stores have what an operator does to their servers: see
 // redisstore/redisadmin.
@@ -40,9 +41,10 @@ func (o *Operator) List(ctx context.Context, prefix string) ([]store.State, erro
 // excludes others, acquire the lock. It waits for holders of every kind.
 //
 // It asks the store after each RetryDelay, and when the holder's lease is about to
-// end. It calls OnWait with each answer. If ctx ends first, the error matches
-// ctx.Err(), and ErrBusy if the lock was held. While nodes cannot be reached, it goes
-// on for one TTL; any other error of the store is returned at once.
+// end. It calls onWait, unless that is nil, with each reason to wait on; onWait runs on the
+// goroutine that waits, and must not block. If ctx ends first, the error matches ctx.Err(), and
+// ErrBusy if the lock was held. While nodes cannot be reached, it goes on for DefaultTTL; any
+// other error of the store is returned at once.
 //
 // A lease that is undecided, because some of several servers do not answer
 // (store.State.Undecided), is waited for like any other. BusyError.Undecided then reports
@@ -193,8 +195,9 @@ func (o *Operator) Break(ctx context.Context, r BreakRequest) error {
 }
 
 // leaseToBreak returns the lease that r is about, which may be undecided, or nil if nobody
-// holds the lock, and the lease of that lock that was broken last, if any. If no lease is shown with its token, that is one that a node has, since which token is
-// shown depends on the nodes that answer.
+// holds the lock, and the lease of that lock that was broken last, if any. If no lease is shown
+// with its token, that is one that a node has, since which token is shown depends on the nodes
+// that answer.
 func leaseToBreak(ctx context.Context, st *store.Store, r BreakRequest) (found *store.Holding, last *store.Broken, err error) {
 	state, err := st.Inspect(ctx, r.Name)
 	if err != nil {
@@ -238,7 +241,9 @@ func nowForPeople() time.Time { return time.Now() }
 // process it was acquired: Lease.Owner there says what owner is. It is for leases
 // that outlive the process that acquired them, with LockOptions.NoRenew. A holder
 // that still renews the lease (Holder.Unrenewed is false) is notified of the loss at its next
-// renewal only, when others may have the lock: Break tells it first.
+// renewal only, when others may have the lock: Break tells it first. Requests of owner that are
+// still on their way are refused until the lease would have expired, so if owner waits for the
+// lock again, it is not granted it before that.
 //
 // ReleaseOwner blocks for two answers of the store. The error matches ErrLost if
 // owner no longer has a lease, as in a second call. While some of several servers do not
