@@ -111,21 +111,18 @@ func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) e
 // places of waiters. Leases keep their tokens and slots.
 func (s *core) resize(v *view, name string, is rule.Spec, quiet bool) (txn, error) {
 	t := txn{ifs: []condition{unchanged(v.prefix, v.revision), unchanged(s.layout.slots(name), v.revision)}}
-	for i, e := range v.places {
-		number := int64(0)
+	for _, e := range v.places {
 		switch {
 		case e.native:
 			return t, fmt.Errorf("%w: resize %q: %s belongs to another kind of client", store.ErrUnsupported, name, e.Owner)
-		case e.slot != nil:
-			number = e.slot.number
-		case i == 0 && !e.several(): // the holder of a mutex
-		default:
+		case e.slot == nil: // it waits, or has not entered yet and so has no token
 			t.then = append(t.then, remove(e.key))
 			if e.Process != "" && !quiet {
 				t.then = append(t.then, s.layout.notify(v.prefix, e, message{Create: e.create, Resized: true}))
 			}
 			continue
 		}
+		number := e.slot.number
 		e.Token = e.token(s.floor)
 		e.Limit, e.Shared, e.Weight, e.Kept = is.Limit, false, max(e.Weight, 1), &number
 		t.ifs = append(t.ifs, created(e.key, e.create))

@@ -334,6 +334,43 @@ func TestMutexGetsMorePermits(t *testing.T) {
 	}
 }
 
+// Resize meets a waiter whose turn at a mutex has come, and which has not noticed it. Its token is above that of
+// the holder before it.
+func TestResizeBeforeAWaiterEnters(t *testing.T) {
+	prefix := "resize-" + rand.Text()
+	client := native(t, server.Endpoints())
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience})
+	etcdstore.TrustInbox(s)
+	first, second, third := request("a", time.Minute), request("a", time.Minute), request("a", 6*time.Second)
+	acquire(t, s, first)
+	done := waits(t, s, second)
+	granted, waiting := make(chan store.Grant, 1), make(chan struct{}, 100)
+	go func() {
+		g, err := s.Wait(t.Context(), store.WaitRequest{Lease: third}, func(error) { waiting <- struct{}{} })
+		if err != nil {
+			t.Error(err)
+		}
+		granted <- g
+	}()
+	<-waiting
+	release(t, s, first) // so the second enters later than the place of the third was made
+	gets(t, "the second", done)
+	st, err := s.Inspect(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, _, id := placeOf(t, client, prefix, second)
+	if _, err := client.Revoke(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Resize(t.Context(), "a", store.Kind{}, store.Semaphore(2)); err != nil {
+		t.Fatal(err)
+	}
+	if g := <-granted; g.Token <= st.Token {
+		t.Errorf("token %d after %d", g.Token, st.Token)
+	}
+}
+
 // Release needs only the owner of a holder or a waiter, not the kind of its lock.
 func TestReleaseOfAnyKindByOwner(t *testing.T) {
 	prefix := "any-" + rand.Text()
