@@ -44,7 +44,7 @@ func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 			}
 			return g, err
 		}
-		// It was released meanwhile.
+		// It was released meanwhile, or changed.
 	}
 }
 
@@ -195,7 +195,7 @@ func (s *link) admitted(e entry) store.Grant {
 
 // join answers an owner that has the lock already: its lease lasts at least as long as
 // was asked, and belongs to all of its attempts. The error matches store.ErrNotHeld if
-// the lock was released meanwhile.
+// the lock was released meanwhile, or its place has changed.
 func (s *core) join(ctx context.Context, of store.Lease, has entry) (store.Grant, error) {
 	if has.Broken {
 		return store.Grant{}, errBroken
@@ -204,25 +204,24 @@ func (s *core) join(ctx context.Context, of store.Lease, has entry) (store.Grant
 		return store.Grant{}, store.HeavierError("acquire", of)
 	}
 	if of.Attempt != has.Made && has.Made != "" {
-		kept := has.record
-		kept.Made, kept.Token = "", has.token(s.floor)
-		r, _, err := s.commit(ctx, txn{
-			ifs:  []condition{created(has.key, has.create), modified(has.key, has.mod)},
-			then: []operation{replace(has.key, encode(kept))},
-			els:  []operation{get(has.key)},
-		})
-		if err != nil {
+		// The attempt that made the place may be given up meanwhile, and revokes its lease then.
+		if has.several() && of.Kind.IsMutex() { // it may have a slot from before Resize, which was not read
+			var err error
+			if has, err = s.find(ctx, of); err != nil {
+				return store.Grant{}, err
+			}
+		}
+		has.Token, has.Made = has.token(s.floor), ""
+		r := &renewal{of: of, hold: s.holds.get(of.Name, of.Owner)}
+		if r.hold == nil || r.hold.create != has.create {
+			r.hold = holdOf(has)
+		}
+		switch err := s.attach(ctx, r, has); {
+		case err == errMoved:
+			return store.Grant{}, store.ErrNotHeld // the caller reads it again
+		case err != nil && err != errNewTerm:
 			return store.Grant{}, err
 		}
-		if !r.Succeeded {
-			now := entriesOf(r.Responses[0].GetResponseRange().Kvs)
-			if len(now) == 0 || now[0].create != has.create {
-				return store.Grant{}, store.ErrNotHeld // it was released meanwhile
-			}
-			now[0].slot = has.slot
-			return s.join(ctx, of, now[0])
-		}
-		has.record = kept
 	}
 	if errs := s.renew(ctx, []store.Lease{of}); errs[0] != nil {
 		return store.Grant{}, errs[0]

@@ -138,6 +138,9 @@ func (s *link) find(ctx context.Context, of store.Lease) (entry, error) {
 		what.most = 1
 	}
 	v, err := s.read(ctx, what)
+	if v.several() && v.more > 0 { // leases from before Resize
+		v, err = s.read(ctx, reading{name: of.Name})
+	}
 	if v == nil {
 		return entry{}, err
 	}

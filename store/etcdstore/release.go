@@ -68,6 +68,8 @@ func (s *core) release(ctx context.Context, r store.ReleaseRequest, next *place)
 		} else {
 			has, err := e.find(ctx, r)
 			switch {
+			case err == errMoved:
+				continue // the owner had a place that waited, and may have entered
 			case ambiguous && errors.Is(err, store.ErrNotHeld):
 				return false, nil // an earlier try ended it
 			case err != nil:
@@ -121,7 +123,7 @@ type ending struct {
 }
 
 // find reads the place of an owner that holds the lock, whatever its kind. It removes the place of
-// an owner that waits, and returns ErrNotHeld then.
+// an owner that waits, and returns ErrNotHeld then, or errMoved if the place has changed.
 func (e *ending) find(ctx context.Context, r store.ReleaseRequest) (entry, error) {
 	v, err := e.s.read(ctx, reading{name: r.Name})
 	if v == nil {
@@ -134,7 +136,7 @@ func (e *ending) find(ctx context.Context, r store.ReleaseRequest) (entry, error
 	}
 	for _, is := range v.places {
 		if !held && is.Owner == r.Owner && !is.native {
-			e.key, e.create = is.key, is.create
+			e.key, e.create, e.mod = is.key, is.create, is.mod // it may enter meanwhile
 			if err := e.run(ctx); err != nil {
 				return entry{}, err
 			}
@@ -301,7 +303,8 @@ func (s *core) leave(p *place) {
 }
 
 // leaveNow is leave in the foreground. If it cannot be done in order, or a request for the place may
-// still be in flight, it revokes the lease of the place: the next one then notices by watching it.
+// still be in flight, it revokes the lease of the place: the next one then notices by watching it. A
+// place that another attempt of the owner has joined stays: it is attached to another lease.
 func (s *core) leaveNow(ctx context.Context, p *place) {
 	s.inbox.forget(p.mailbox)
 	if p.create != 0 && !p.lease.tainted.Load() && s.leaveOnce(ctx, p) == nil {
@@ -320,12 +323,22 @@ func (s *core) leaveOnce(ctx context.Context, p *place) (err error) {
 			return err
 		}
 	}
-	e := ending{s: s, of: p.of, key: p.key, create: p.create, slot: p.slot}
-	if e.v, err = s.read(ctx, e.reading()); e.v == nil {
-		return err
+	for {
+		e := ending{s: s, of: p.of, key: p.key, create: p.create, slot: p.slot}
+		if e.v, err = s.read(ctx, e.reading()); e.v == nil {
+			return err
+		}
+		if i := e.v.index(p.key, p.create); i >= 0 {
+			if e.mod = e.v.places[i].mod; e.v.places[i].Made != p.of.Attempt {
+				return errMoved // it belongs to another attempt of its owner, too
+			}
+		}
+		switch err = e.run(ctx); {
+		case err == errMoved:
+		case errors.Is(err, store.ErrNotHeld):
+			return nil
+		default:
+			return err
+		}
 	}
-	if err = e.run(ctx); errors.Is(err, store.ErrNotHeld) {
-		return nil
-	}
-	return err
 }

@@ -117,7 +117,7 @@ func (s *core) lookUp(ctx context.Context, r *renewal) {
 			s.holds.drop(r.of.Name, r.of.Owner, r.hold)
 		}
 	case r.hold == nil || r.hold.create != has.create:
-		r.hold = &hold{key: has.key, create: has.create, slot: has.slotKey(), lease: adopted(has)}
+		r.hold = holdOf(has)
 	}
 }
 
@@ -285,6 +285,11 @@ func (s *core) attached(r *renewal, l *lease) {
 	was := r.hold
 	r.hold = was.attachedTo(l)
 	s.holds.replace(r.of.Name, r.of.Owner, was, r.hold)
+}
+
+// holdOf returns a place that another handle made.
+func holdOf(e entry) *hold {
+	return &hold{key: e.key, create: e.create, slot: e.slotKey(), lease: adopted(e)}
 }
 
 // adopted is the lease of a place that another handle made. This one cannot use it again.

@@ -119,7 +119,7 @@ func (w *waiting) decide(ctx context.Context, v *view) (g store.Grant, done bool
 		w.place = nil
 		g, err := s.join(ctx, w.r.Lease, has)
 		if errors.Is(err, store.ErrNotHeld) {
-			return g, false, nil // it was released meanwhile
+			return g, false, nil // it was released meanwhile, or changed
 		}
 		return g, err == nil, err
 	}

@@ -1,0 +1,213 @@
+package etcdstore_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/etcdstore"
+)
+
+// attemptsOf calls test for kinds of locks, with two attempts of one owner.
+func attemptsOf(t *testing.T, test func(t *testing.T, prefix string, first, second store.Lease)) {
+	for _, kind := range []store.Kind{{}, store.Semaphore(2), store.ReadWrite} {
+		t.Run(fmt.Sprint(kind), func(t *testing.T) {
+			t.Parallel()
+			first := as(request("a", time.Minute), kind, kind.Normal().Limit)
+			first.Attempt = store.NewOwner()
+			second := first
+			second.Attempt = store.NewOwner()
+			test(t, "attempts-"+rand.Text(), first, second)
+		})
+	}
+}
+
+// holds checks that a lease is held, and that no other owner gets the lock.
+func holds(t *testing.T, s *store.Store, l store.Lease) {
+	t.Helper()
+	renewed(t, "the owner", s, []store.Lease{l})
+	rival := l
+	rival.Owner, rival.Attempt = store.NewOwner(), ""
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: rival}); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("acquire by another owner: %v, want %v", err, store.ErrBusy)
+	}
+}
+
+// removes reports whether a transaction deletes a place of the lock.
+func removes(req *etcdserverpb.TxnRequest, prefix string) bool {
+	for _, op := range req.Success {
+		if strings.HasPrefix(string(op.GetRequestDeleteRange().GetKey()), prefix+"/a/") {
+			return true
+		}
+	}
+	return false
+}
+
+// An attempt that was given up without an answer may have got the lock, and revokes its lease. The owner
+// that asks again meanwhile keeps what it is granted.
+func TestLateRevokeSparesTheNextAttempt(t *testing.T) {
+	attemptsOf(t, func(t *testing.T, prefix string, first, second store.Lease) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		asks, revokes, revoked := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		var asked, once sync.Once
+		faults := grpc.WithChainUnaryInterceptor(func(c context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+			if strings.HasSuffix(method, "/LeaseRevoke") {
+				<-revokes
+				defer once.Do(func() { close(revoked) })
+			}
+			err := invoke(c, method, req, reply, cc, o...)
+			if txn, ok := req.(*etcdserverpb.TxnRequest); ok && writes(txn.Success, prefix+"/a/") {
+				asked.Do(func() {
+					cancel()
+					err = context.Canceled
+					close(asks)
+				})
+			}
+			return err
+		})
+		s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience, DialOptions: []grpc.DialOption{faults}})
+		let := sync.OnceFunc(func() { close(revokes) })
+		t.Cleanup(let) // before the store is closed
+		if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: first}); !errors.Is(err, context.Canceled) {
+			t.Fatalf("acquire that is given up: %v", err)
+		}
+		<-asks
+		g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		let()
+		<-revoked
+		holds(t, s, second)
+		if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Token != g.Token {
+			t.Errorf("token %v, %v, want %v", st.Token, err, g.Token)
+		}
+		release(t, s, second)
+		if st, err := s.Inspect(t.Context(), "a"); err != nil || len(st.Holders) != 0 {
+			t.Errorf("after the release: %+v, %v", st, err)
+		}
+	})
+}
+
+// A waiter gives up, and the lock comes to its place before that is removed. The owner that asks again
+// meanwhile keeps what it is granted.
+func TestWaiterThatGivesUpSparesTheNextAttempt(t *testing.T) {
+	attemptsOf(t, func(t *testing.T, prefix string, first, second store.Lease) {
+		var late atomic.Bool
+		leaves, goOn := make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		hold := intercept(func(_ *etcdserverpb.TxnRequest, invoke func() error) error {
+			if late.Load() {
+				once.Do(func() { close(leaves) })
+				<-goOn
+			}
+			return invoke()
+		})
+		gives := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience, MaxTTL: time.Hour, DialOptions: []grpc.DialOption{hold.option()}})
+		let := sync.OnceFunc(func() { close(goOn) })
+		t.Cleanup(let)
+		etcdstore.TrustInbox(gives)
+		other := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience, MaxTTL: time.Hour})
+		held := first
+		held.Owner, held.Attempt = store.NewOwner(), ""
+		acquire(t, other, held)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		waiting, done := make(chan struct{}, 100), make(chan error, 1)
+		go func() {
+			_, err := gives.Wait(ctx, store.WaitRequest{Lease: first}, func(error) { waiting <- struct{}{} })
+			done <- err
+		}()
+		<-waiting
+		late.Store(true)
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Fatalf("wait that is given up: %v", err)
+		}
+		<-leaves
+		release(t, other, held)
+		if _, err := other.Acquire(t.Context(), store.AcquireRequest{Lease: second}); err != nil {
+			t.Fatal(err)
+		}
+		let()
+		if err := gives.Close(); err != nil { // it waits for what is under way
+			t.Error(err)
+		}
+		holds(t, other, second)
+	})
+}
+
+// An undo of one attempt finds the place of another one that waits, and the lock comes to it before that is
+// removed. The owner keeps it.
+func TestUndoSparesAWaiterThatEnters(t *testing.T) {
+	attemptsOf(t, func(t *testing.T, prefix string, first, second store.Lease) {
+		var late atomic.Bool
+		leaves, goOn := make(chan struct{}), make(chan struct{})
+		hold := intercept(func(req *etcdserverpb.TxnRequest, invoke func() error) error {
+			if removes(req, prefix) && late.CompareAndSwap(true, false) {
+				close(leaves)
+				<-goOn
+			}
+			return invoke()
+		})
+		undoes := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience, MaxTTL: time.Hour, DialOptions: []grpc.DialOption{hold.option()}})
+		let := sync.OnceFunc(func() { close(goOn) })
+		t.Cleanup(let)
+		other := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience, MaxTTL: time.Hour})
+		held := first
+		held.Owner, held.Attempt = store.NewOwner(), ""
+		acquire(t, other, held)
+		done := waits(t, other, second)
+		late.Store(true)
+		undone := make(chan error, 1)
+		go func() { undone <- undoes.Release(t.Context(), store.ReleaseRequest{Lease: first, Undo: true}) }()
+		<-leaves
+		release(t, other, held)
+		gets(t, "the second attempt", done)
+		let()
+		if err := <-undone; !errors.Is(err, store.ErrNotHeld) {
+			t.Errorf("undo of the first attempt: %v, want %v", err, store.ErrNotHeld)
+		}
+		holds(t, other, second)
+	})
+}
+
+// Leases of a semaphore that has become a mutex stay. Another attempt of the owner of any of them joins it.
+func TestAttemptJoinsALeaseFromBeforeResize(t *testing.T) {
+	prefix := "attempts-" + rand.Text()
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience})
+	other := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience})
+	var all []store.Lease
+	for range 2 {
+		l := as(request("a", time.Minute), store.Semaphore(2), 1)
+		l.Attempt = store.NewOwner()
+		acquire(t, s, l)
+		all = append(all, l)
+	}
+	if err := s.Resize(t.Context(), "a", store.Semaphore(2), store.Kind{}); err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range all {
+		ctx, cancel := context.WithTimeout(t.Context(), patience/9)
+		defer cancel()
+		again := as(l, store.Kind{}, 0)
+		again.Attempt = store.NewOwner()
+		g, err := other.Acquire(ctx, store.AcquireRequest{Lease: again})
+		if err != nil || g.Slot != int64(i) {
+			t.Errorf("another attempt of holder %d: slot %d, %v", i, g.Slot, err)
+		}
+		renewed(t, "the other attempt of", other, []store.Lease{again})
+		renewed(t, "the first attempt of", s, []store.Lease{l})
+	}
+}
