@@ -52,7 +52,7 @@ func TestManyWaitersOfOneLock(t *testing.T) {
 		s := open(t, c.Endpoints(), etcdstore.Options{Timeout: patience, DialOptions: []grpc.DialOption{count}})
 		for range each {
 			group.Go(func() {
-				l := request("a", 6*time.Second)
+				l := request("a", 20*time.Second) // 500 places are refreshed in a third of it, on a busy machine, too
 				var once sync.Once
 				_, err := s.Wait(ctx, store.WaitRequest{Lease: l}, func(error) { once.Do(func() { waiting.Add(1) }) })
 				if err != nil {

@@ -17,7 +17,7 @@ func TestOpenByURL(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	hosts := addrs(servers)
 	var owner string
-	for _, url := range []string{"redis://" + strings.Join(hosts, ",") + "?max_ttl=90s", "redis://" + strings.Join(hosts, "\nredis://")} {
+	for _, url := range []string{"redis://" + strings.Join(hosts, ",") + "?max_ttl=90s&connect_timeout=10s", "redis://" + strings.Join(hosts, "?connect_timeout=10s\nredis://") + "?connect_timeout=10s"} {
 		s, err := store.Open(t.Context(), url, nil)
 		if err != nil {
 			t.Fatalf("%q: %v", url, err)
@@ -43,7 +43,7 @@ func TestOpenByURL(t *testing.T) {
 		}
 	}
 	c := redistest.StartCluster(t, 3, 0)
-	s, err := store.Open(t.Context(), "redis-cluster://"+c.Masters[0].Addr(), nil)
+	s, err := store.Open(t.Context(), "redis-cluster://"+c.Masters[0].Addr()+"?connect_timeout=10s", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
