@@ -78,6 +78,7 @@ func (a *attempt) take(ctx context.Context, p *place) (store.Grant, error) {
 				return store.Grant{}, err
 			}
 		}
+		p.sole = len(q.queue) == 1 && !q.noted
 		err = p.settle(ctx, q, me)
 		if errors.Is(err, errChanged) {
 			continue

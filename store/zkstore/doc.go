@@ -22,6 +22,7 @@
 //	queue.go      the places in order, by internal/rule: all kinds of locks; sizes of semaphores
 //	tree.go       reading and finding places as the leader knows them; making nodes
 //	place.go      one place: made although an answer is lost, and removed although the caller has gone
+//	free.go       locks that were free lately: a place without a list of the queue
 //	acquire.go    one attempt: a grant, or who is in the way, with nothing left behind
 //	wait.go       waiting: one look at the queue, one watch, and a grant without a look if possible
 //	agree.go      slots of semaphores and tokens of readers, agreed on one holder after the other

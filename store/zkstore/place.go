@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/gate"
+	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/internal/unclaimed"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
@@ -25,7 +26,9 @@ type place struct {
 	mark   string // of the node that was asked for, or empty
 	czxid  int64  // 0 until the node was made
 	record record
-	early  *lineup // the queue as it was listed with the last request, or nil
+	early  *lineup    // the queue as it was listed with the last request, or nil
+	after  *lastPlace // that is gone, or nil
+	sole   bool       // it was the only place when it was listed, and no lease had been broken
 	watched
 }
 
@@ -52,12 +55,17 @@ func (p *place) create(ctx context.Context, old *place) error {
 			return err
 		}
 		p.mark = mark
-		answers, err := p.Once(ctx, requests...)
+		after := p.after
+		send := requests
+		if p.after = nil; after != nil {
+			send = []zk.Request{zk.Multi(zk.Check(p.dir, neverSet), node)}
+		}
+		answers, err := p.Once(ctx, send...)
 		if err != nil {
 			return err
 		}
 		made := answers[0]
-		if old != nil {
+		if old != nil || after != nil {
 			var parts []zk.Answer
 			if parts, err = made.Each(2); err == nil {
 				made = parts[1]
@@ -67,13 +75,20 @@ func (p *place) create(ctx context.Context, old *place) error {
 			var path string
 			var czxid int64
 			if path, czxid, err = made.Created(); err == nil {
-				p.early = earlyOf(answers[1:], hasSeats(p.spec))
 				err = p.named(path, czxid)
+				switch {
+				case after == nil:
+					p.early = earlyOf(answers[1:], hasSeats(p.spec))
+				case err == nil && after.precedes(p.seq, czxid):
+					p.early = &lineup{queue: queue{p.numbered}, version: zk.AnyVersion}
+				}
 			}
 		}
 		switch {
 		case err == nil:
 			return nil
+		case after != nil && !zk.Broken(err): // the lock's node has data, or is gone
+			continue
 		case errors.Is(err, zk.ErrNoNode) && old == nil:
 			if err := p.makeDir(ctx, p.dir); err != nil {
 				return err
@@ -89,6 +104,9 @@ func (p *place) create(ctx context.Context, old *place) error {
 		}
 	}
 }
+
+// neverSet is the version of a node whose data are those that it was made with.
+const neverSet = 0
 
 // adopt looks for the node, on another connection than that on which it was asked for.
 func (p *place) adopt(ctx context.Context) (found bool, err error) {
@@ -211,6 +229,7 @@ type places struct {
 	leases   leases
 	rejoined unclaimed.Places[reserved]
 	listener listener
+	free     freeLocks
 }
 
 // reserved is a place that was made with a release and that no Wait has claimed.
@@ -230,6 +249,9 @@ func (s *places) enqueue(ctx context.Context, l store.Lease) (*place, error) {
 		return nil, err
 	}
 	p := t.newPlace(l, leave)
+	if p.spec == rule.Mutex {
+		p.after = s.free.take(l.Name, t.Zxid())
+	}
 	if err := p.create(ctx, nil); err != nil {
 		s.withdraw(ctx, p, func() {})
 		return nil, err

@@ -41,6 +41,9 @@ func (s *places) release(ctx context.Context, r store.ReleaseRequest) (done bool
 			p.leave()
 		}
 		if err == nil && there {
+			if p.sole {
+				s.free.add(r.Name, lastPlace{p.seq, p.czxid})
+			}
 			return true, nil
 		}
 	}

@@ -289,6 +289,13 @@ func (ss *Session) endLocked(why error) {
 	ss.finish(why)
 }
 
+// Zxid returns the last transaction that the servers have told of.
+func (ss *Session) Zxid() int64 {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.zxid
+}
+
 // Reason returns why the session is over, or why there is no connection.
 func (ss *Session) Reason() error {
 	if ss.Ended() {
