@@ -24,7 +24,7 @@ type Operator struct{ c *Client }
 // Operator returns the operator of the locks in the store of c. It sends nothing.
 func (c *Client) Operator() *Operator { return &Operator{c} }
 
-// Inspect returns the state of one lock: who holds it, and who waits. It is Store.Inspect.
+// Inspect returns the state of one lock, with its holders and waiters. It is Store.Inspect.
 func (o *Operator) Inspect(ctx context.Context, name string) (store.State, error) {
 	mustHave(ctx)
 	return o.c.store.Inspect(ctx, name)

@@ -10,18 +10,18 @@
 // adds what it lacks:
 //
 //	layout.go    names: with a slash, Mutex takes the lock "a/b" for a waiter of "a"
-//	record.go    who has a lock, since when and for what, and for how long
+//	record.go    the holder of a lock, its purpose, and the time of its lease
 //	view.go      a lock as it was at one revision, also with thousands of waiters
 //	txn.go       transactions that can be sent twice
 //	acquire.go   a try that does not wait, and leaves nothing behind if its answer is lost
 //	wait.go      a place that is kept alive, watched from two sides, and made again if it expires
-//	turn.go      what a waiter does when it looks: enter, watch, or say who is in the way
+//	turn.go      the next step of a waiter: it enters, watches, or names the holder
 //	inbox.go     hand-offs in a round trip: Mutex watches from the past, which etcd serves every 100 ms
 //	release.go   a release that takes the next place in the same transaction, and is tried again
 //	handoff.go   whom a release lets in: the next owner, a writer, readers, a permit
 //	change.go    readers and permits: downgrades, and other numbers of permits
 //	break.go     a lease that an operator takes away, so that its holder learns of it
-//	inspect.go   who holds and who waits, and a list of all locks
+//	inspect.go   the holders and waiters of a lock, and a list of all locks
 //	lease.go     an etcd lease for each lock: Mutex loses all locks of a session at once. It is used again,
 //	             since each new name slows etcd down until it compacts
 //	holds.go     what this process holds, and whom its releases will let in

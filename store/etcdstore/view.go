@@ -35,8 +35,8 @@ func slotOf(prefix string, kv *mvccpb.KeyValue) (slot, bool) {
 }
 
 // view is a lock at one revision. A place that holds the lock in it goes on to do so:
-// later places come behind it, and those before it only leave. So the view at which a place entered
-// still says, when the place leaves, who comes next.
+// later places come behind it, and those before it only leave. So when a place leaves, the view at
+// which it entered still shows the next owner.
 type view struct {
 	prefix   string
 	places   []entry // in order

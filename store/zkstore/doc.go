@@ -23,14 +23,14 @@
 //	tree.go       reading and finding places as the leader knows them; making nodes
 //	place.go      one place: made although an answer is lost, and removed although the caller has gone
 //	free.go       locks that were free lately: a place without a list of the queue
-//	acquire.go    one attempt: a grant, or who is in the way, with nothing left behind
+//	acquire.go    one attempt: a grant, or the holder in the way, with nothing left behind
 //	wait.go       waiting: one look at the queue, one watch, and a grant without a look if possible
 //	agree.go      slots of semaphores and tokens of readers, agreed on one holder after the other
 //	lease.go      leases of this process, which end if nobody renews them while the session lives
 //	renew.go      renewals that prove the session alive; leases that move to another session
 //	release.go    releases, alone or with the place of the next turn in the same transaction
 //	resize.go     another number of permits for a semaphore that is in use
-//	inspect.go    who holds and who waits, for errors and for people
+//	inspect.go    the holders and waiters of a lock, for errors and for people
 //	break.go      an operator ends a lease: the requests
 //	breakstep.go  the same: what is to be done
 //	notes.go      the same: what is written down, so that late requests are refused

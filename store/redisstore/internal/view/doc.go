@@ -1,5 +1,5 @@
-// Package view puts together what the servers of a store showed of a lock: who holds it, who may
-// hold it as long as some of them are silent, and how long a lease lasts that was broken.
+// Package view puts together what the servers of a store showed of a lock: its holders, the
+// owners that may hold it as long as some servers are silent, and how long a broken lease lasts.
 //
 //   - view.go: what each server showed, and the state of the lock that follows from it
 //   - shares.go: the same for a lock that several can hold

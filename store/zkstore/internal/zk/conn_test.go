@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 )
 
 // patience bounds the wait for something that has to come.
@@ -106,11 +107,7 @@ func TestRequestsInARow(t *testing.T) {
 		}
 	}
 	server.says(numbered(1, 5, 0), numbered(2, 6, -101))
-	for deadline := time.Now().Add(patience); zxidOf(ss) != 6; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the answers are not read")
-		}
-	}
+	eventually.True(t, "the answers are read", func() bool { return zxidOf(ss) == 6 })
 	server.Close()
 	a := <-answers
 	if a[0].Err != nil || a[0].zxid != 5 || !errors.Is(a[1].Err, ErrNoNode) || !errors.Is(a[2].Err, ErrLost) {
