@@ -27,7 +27,7 @@ func New(cfg quorum.Config) View {
 	return View{cfg, make([]store.NodeOutcome, n), make([]fence.Token, n), make([][]store.Place, n), make([]*script.Record, n), make([]*store.Broken, n)}
 }
 
-// Answered reports whether a quorum of nodes showed a lock.
+// Answered reports whether a quorum of nodes showed the state of a lock.
 func Answered(cfg quorum.Config, nodes []store.NodeOutcome) bool {
 	var answered quorum.Set
 	for i, n := range nodes {
