@@ -23,36 +23,8 @@ give_up() {
 	exit 1
 }
 
-if [ "$(id -u)" = 0 ]; then
-	root=
-elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
-	root='sudo -n'
-else
-	give_up
-fi
 command -v apt-get >/dev/null 2>&1 || give_up
-
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-
-# run executes a command and prints its output only if it fails.
-run() {
-	if ! "$@" >"$log" 2>&1 </dev/null; then
-		echo "ensure-peer: this failed: $*" >&2
-		cat "$log" >&2
-		return 1
-	fi
-}
-
-echo "ensure-peer: apt-get install $package" >&2
-run $root apt-get update || true # an old package list is good enough, if there is one
-run $root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$package" || give_up
-# Debian starts what it installs. The benchmark starts servers of its own, so stop this one.
-if [ -n "$service" ]; then
-	if [ -d /run/systemd/system ]; then
-		run $root systemctl disable --now "$service" || true
-	elif command -v service >/dev/null 2>&1; then
-		run $root service "$service" stop || true
-	fi
-fi
+me=ensure-peer apt=$package dnf= apk= brew=
+. "$(dirname "$0")/install-package.sh"
+install
 have "$what" || give_up

@@ -1,8 +1,9 @@
 # Sourced by the scripts that install a server for the tests. They first set:
 #   me=NAME-OF-THE-SCRIPT  apt=PACKAGES  dnf=PACKAGE  apk=PACKAGE  brew=PACKAGE
-#   service=NAME-OF-THE-SERVICE that Debian starts by itself, if any
+#   service=NAMES-OF-SERVICES that Debian starts by itself, if any
 #   give_up: a function that says what to install, and ends the script
-# and then call install, which never asks a question: it gives up instead.
+# and then call install, which never asks a question: it gives up instead. If ensure.sh wants to
+# know what a script would install, its first install says so instead, and ends the script.
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -17,6 +18,10 @@ run() {
 }
 
 install() {
+	if [ -n "${LEASEHOLD_LACKING-}" ]; then
+		echo "$apt:$service" >>"$LEASEHOLD_LACKING"
+		exit 0
+	fi
 	if [ "$(id -u)" = 0 ]; then
 		root=
 	elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
@@ -33,17 +38,15 @@ install() {
 		echo "$me: apt-get install $apt" >&2
 		run $root apt-get -o DPkg::Lock::Timeout=300 update || true # an old package list is good enough, if there is one
 		run $root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $apt || give_up
-		# Debian starts what it installs. The tests start servers of their own, so
-		# stop this one. The package was not here before, so nobody uses the
-		# service yet.
-		if [ -z "$service" ]; then
-			return
-		fi
-		if [ -d /run/systemd/system ]; then
-			run $root systemctl disable --now "$service" || true
-		elif command -v service >/dev/null 2>&1; then
-			run $root service "$service" stop || true
-		fi
+		# Debian starts what it installs. The tests start servers of their own, so stop
+		# these. The packages were not here before, so nobody uses their services yet.
+		for s in $service; do
+			if [ -d /run/systemd/system ]; then
+				run $root systemctl disable --now "$s" || true
+			elif [ -e "/etc/init.d/$s" ]; then
+				run $root service "$s" stop || true
+			fi
+		done
 	elif command -v dnf >/dev/null 2>&1; then
 		echo "$me: dnf install $dnf" >&2
 		run $root dnf install -y $dnf || give_up
