@@ -29,10 +29,13 @@ PARALLEL  = 4
 LONG      = ./store/redisstore ./store/sqlstore/sqlstoretest ./store/etcdstore ./cmd/leasehold/internal/cli ./store/zkstore ./store/azblobstore/azblobstoretest \
 	./store/natsstore/natsstoretest ./cmd/leasehold/internal/serve .
 # Tests without the race detector: those that compare scripts, or changed ones, with the rule,
-# the suites on servers of objects, whose stores start no goroutines beside those of
-# recordstore, and one that measures memory.
-ALONE     = ^Test(ScriptsChanged|ListsChanged|QueuesChanged|MarkScriptsChanged|SharesChanged|ListsOfSharesChanged|.*OnRedis|.*OnSimulatedRedis|.*OnObjects|ManyIdleConnections)$$
-COMPARING = ./store/redisstore ./cmd/leasehold/internal/serve/redisdoor ./store/s3store/s3storetest ./store/gcsstore/gcsstoretest ./store/azblobstore/azblobstoretest
+# those beside client-go, and one that measures memory.
+ALONE     = ^Test(ScriptsChanged|ListsChanged|QueuesChanged|MarkScriptsChanged|SharesChanged|ListsOfSharesChanged|.*OnRedis|.*OnSimulatedRedis|.*OnObjects|ManyIdleConnections|.*WithClientGo)$$
+COMPARING = ./store/redisstore ./cmd/leasehold/internal/serve/redisdoor ./store/azblobstore/azblobstoretest ./store/kubernetesstore/kubernetesstoretest
+# These tests bring the servers and clients of others. Without them, and without client-go, all
+# others need 1,000 packages instead of 1,900. So they are compiled once, without the race detector,
+# and not for other systems: make race runs them with it, and make cross CROSSED=work vets them.
+SERVED    = ./store/gcsstore/gcsstoretest ./store/s3store/s3storetest
 # The tests of the simulator that run many scripts: make sim does.
 SCRIPTS   = ^Test(Seeds|Thousand|JumpingClocksAreDiscounted|FadingNetwork|OneListReplacesAnother|CountersMayExpire|KindsRepeat|HistoriesRepeat)$$
 COUNT     = 10
@@ -43,9 +46,9 @@ BENCHED   = $$(grep -rl --include='*_test.go' --exclude-dir=bench '^func Benchma
 # The packages with files for the checkers' build. The others are the same in it.
 MUTATED   = $$(grep -rlE '^//go:build .*mutants' --include='*.go' . | xargs -n 1 dirname | sort -u)
 FUZZTIME  = 10s
-# Set if the benchmarks only have to run, as in BENCHTIME=10ms: the comparison with
+# Set if the benchmarks only have to run, once each, as in BENCHTIME=1x: the comparison with
 # other libraries is then short and its figures mean nothing.
-SHORT     = $(if $(filter %ms,$(BENCHTIME)),-short)
+SHORT     = $(if $(filter 1x,$(BENCHTIME)),-short)
 SEEDS     = 1000
 MOST      = 0
 TORTURE   = 60s
@@ -53,6 +56,8 @@ TORTURE   = 60s
 IDLE      = 500ms
 SEED      = 0
 PLATFORMS = darwin/arm64 windows/amd64 linux/386
+# The packages that are vetted for other systems: all, with CROSSED=work.
+CROSSED   = $$($(GO) list work | grep -v $(SERVED:.%=-e '%$$') -e /kubernetesstoretest$$)
 
 # What "make quick" runs: the packages that decide, which need no server, and of
 # Redis the contract of a store, the wire format, and the scripts against the rule.
@@ -67,10 +72,12 @@ QUICKSKIP  = TestOtherLanguages|TestDocumentedCommands
 SERVERS  = valkey redis-6.2
 CONTRACT = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|TestHandOff|TestOwnHolder|TestQuarantine|TestScriptsOnRedis
 
+DATABASES = postgres mariadb pgbouncer faketime etcd curator
+
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard screens terminals peers fuzz cross explore sim prove mutants torture versions package rehearse tag release redis databases mysql azure kubernetes doors languages prometheus chromium z3
+.PHONY: help quick test race lint fmt tidy vuln bench figures dashboard screens terminals peers fuzz cross explore sim prove mutants torture versions package rehearse tag release redis programs databases mysql azure kubernetes doors languages prometheus chromium z3
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,7 +107,7 @@ quick: redis ## run the tests of the inner loop in under a minute
 	$(GO) test -skip '^($(QUICKSKIP))$$' $(QUICK)
 	$(GO) test -run '^($(QUICKREDIS))$$' ./store/redisstore
 
-test: redis databases languages prometheus chromium ## run all tests with the race detector, against real servers
+test: programs ## run all tests with the race detector, against real servers
 	@scripts/need-race.sh
 	@test -n "$$LEASEHOLD_MYSQLD" || echo 'The tests run on MariaDB, and not on MySQL itself, which was not asked for: "make mysql" installs it.'
 	@command -v terraform >/dev/null || command -v tofu >/dev/null || echo 'The tests send the requests of Terraform, and do not run it, since neither terraform nor tofu is installed.'
@@ -124,9 +131,10 @@ ifeq ($(PKG),work)
 	@# one. The searches that make explore, make mutants and make sim repeat are left to them:
 	@# -short leaves those of the explorer out.
 	nice -n 10 $(GO) test -short -skip '$(SCRIPTS)' -vet=off -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/queues ./internal/proof/sim ./internal/waitq & searches=$$!; \
-	$(GO) test -race '-gcflags=github.com/yuin/gopher-lua/...=-race=false' -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $(LONG) $$($(GO) list work | grep -vE '/internal/(proof/(explore|queues|sim)|waitq)$$'); code=$$?; \
+	$(GO) test -race '-gcflags=github.com/yuin/gopher-lua/...=-race=false' -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $(LONG) $$($(GO) list work | grep -vE '/internal/(proof/(explore|queues|sim)|waitq)$$' | grep -v $(SERVED:.%=-e '%$$')); code=$$?; \
 	wait $$searches && exit $$code
 	$(GO) test -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -run '$(ALONE)' $(COMPARING)
+	$(GO) test -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $(SERVED)
 	cd bench && $(GO) test -race -vet=off -timeout $(TIMEOUT) ./beside
 	cd adapters && $(GO) test -race -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $(SMALL)
 	cd adapters && $(GO) test -vet=off -timeout $(TIMEOUT) $(LARGE)
@@ -134,7 +142,7 @@ else
 	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) $(PKG)
 endif
 
-race: redis databases languages prometheus chromium ## run the tests COUNT times, to find rare failures
+race: programs ## run the tests COUNT times, to find rare failures
 	@scripts/need-race.sh
 	$(GO) test -race -timeout 60m -count $(COUNT) $(PKG)
 ifeq ($(PKG),work)
@@ -184,11 +192,12 @@ fmt: ## format the code
 tidy: ## tidy the go.mod of every module (VERSION=v1.2.3 to publish)
 	@scripts/tidy.sh $(VERSION)
 
-bench: redis databases ## run the benchmarks, other libraries included (briefly: BENCHTIME=10ms)
+bench: redis databases ## run the benchmarks, other libraries included (once each: BENCHTIME=1x)
 	$(GO) test -vet=off -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 30m $(if $(filter work,$(PKG)),$(BENCHED),$(PKG))
 ifeq ($(PKG),work)
 	@$(if $(SHORT),,$(MAKE) --no-print-directory peers)
-	cd bench && $(GO) test -vet=off ./... ./rueidisnode && $(GO) run . $(SHORT)
+	@# The tests of package beside are in make test.
+	cd bench && $(GO) test -vet=off $$($(GO) list ./... ./rueidisnode | grep -v /beside$$) && $(GO) run . $(SHORT)
 endif
 
 figures: redis peers ## measure all libraries again, for docs/performance
@@ -211,7 +220,7 @@ cross: ## build and vet the library and the command for other systems
 		echo "cross $$p"; \
 		export GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0; \
 		$(GO) build work; \
-		$(GO) vet work; \
+		$(GO) vet $(CROSSED); \
 	done
 
 explore: ## search every interleaving of the protocol in small worlds (long; a few minutes with MOST=500000)
@@ -247,29 +256,15 @@ tag: ## tag the commit that is checked out as VERSION, once for each module
 release: ## publish the packages of the tag that is checked out (the workflow "release" does)
 	@$(PACKAGING) scripts/release.sh
 
-redis:
-	@scripts/ensure-redis.sh
+# The servers and programs that all tests need.
+programs:
+	@scripts/ensure.sh redis $(DATABASES) languages prometheus chromium
 
 databases:
-	@scripts/ensure-postgres.sh
-	@scripts/ensure-mariadb.sh
-	@scripts/ensure-pgbouncer.sh
-	@test "$$(uname)" != Linux || scripts/ensure-peer.sh faketime faketime
-	@scripts/ensure-etcd.sh
-	@scripts/ensure-curator.sh
+	@scripts/ensure.sh $(DATABASES)
 
-languages:
-	@scripts/ensure-languages.sh
-
-z3:
-	@scripts/ensure-z3.sh
-
-prometheus:
-	@scripts/ensure-prometheus.sh
-
-chromium:
-	@scripts/ensure-chromium.sh
+redis languages prometheus chromium z3:
+	@scripts/ensure-$@.sh
 
 peers:
-	@scripts/ensure-etcd.sh
-	@scripts/ensure-zookeeper.sh
+	@scripts/ensure.sh etcd zookeeper

@@ -1,3 +1,7 @@
+//go:build !race
+
+// As in native_test.go.
+
 package kubernetesstoretest
 
 import (

@@ -1,3 +1,7 @@
+//go:build !race
+
+// Client-go brings hundreds of packages, which take minutes to compile with the race detector.
+
 package kubernetesstoretest
 
 import (
@@ -71,7 +75,7 @@ func nothing(context.Context) {}
 
 // A leader of client-go excludes all kinds of locks, and is shown as the holder. When it ends, a waiter has
 // the lock at once, and with a larger token than the holder before that leader.
-func TestLeaderExcludesHolders(t *testing.T) {
+func TestLeaderExcludesHoldersWithClientGo(t *testing.T) {
 	t.Parallel()
 	srv := start(t)
 	s := open(t, srv, kubernetesstore.Options{})
@@ -134,7 +138,7 @@ func TestLeaderExcludesHolders(t *testing.T) {
 
 // A candidate of client-go does not lead while somebody holds the lock, of whatever kind, and renews
 // it. It leads when the lock is released.
-func TestHolderExcludesLeaders(t *testing.T) {
+func TestHolderExcludesLeadersWithClientGo(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]store.Kind{"mutex": {}, "readers": store.ReadWrite} {
 		t.Run(name, func(t *testing.T) {
@@ -170,7 +174,7 @@ func TestHolderExcludesLeaders(t *testing.T) {
 
 // When a leader of client-go dies, a waiter has the lock after its lease. When a holder dies, a candidate
 // leads after its TTL, and what the holder still sends is refused.
-func TestDeadLeaderAndDeadHolder(t *testing.T) {
+func TestDeadLeaderAndDeadHolderWithClientGo(t *testing.T) {
 	t.Parallel()
 	srv := start(t)
 	s := open(t, srv, kubernetesstore.Options{})
@@ -198,7 +202,7 @@ func TestDeadLeaderAndDeadHolder(t *testing.T) {
 
 // Candidates of client-go and clients compete for one object. At most one of them has it, tokens rise,
 // and all have turns.
-func TestLeadersAndHoldersCompete(t *testing.T) {
+func TestLeadersAndHoldersCompeteWithClientGo(t *testing.T) {
 	t.Parallel()
 	srv := start(t)
 	var mu sync.Mutex
