@@ -17,7 +17,6 @@ func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 	if err := s.raise(ctx, "acquire", r.Lease); err != nil {
 		return store.Grant{}, err
 	}
-	s.examineAgain(ctx)
 	if err := s.require(ctx, "acquire", r.Name, r.Require); err != nil {
 		return store.Grant{}, err
 	}
@@ -36,7 +35,7 @@ func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 		}
 		has, ok := v.held(r.Owner)
 		if !ok {
-			return g, s.refusal(ctx, r.Lease, v.with(entry{record: recordOf(r.Lease, &lease{}, "")}), len(v.places), 0)
+			return g, v.with(entry{record: recordOf(r.Lease, &lease{}, "")}).refusal(r.Lease, len(v.places), 0)
 		}
 		if g, err = s.join(ctx, r.Lease, has); !errors.Is(err, store.ErrNotHeld) {
 			if err != nil {
@@ -50,7 +49,7 @@ func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 
 // took notes a place that has the lock. gone is set if its lease is gone already. After an error
 // nothing remains of the place.
-func (s *core) took(ctx context.Context, p *place, start clock.Instant) (gone bool, err error) {
+func (s *engine) took(ctx context.Context, p *place, start clock.Instant) (gone bool, err error) {
 	s.own(p)
 	switch err := s.settle(ctx, p, start); {
 	case errors.Is(err, store.ErrNotHeld):
@@ -65,7 +64,7 @@ func (s *core) took(ctx context.Context, p *place, start clock.Instant) (gone bo
 // enter makes a place that holds the lock at once, if there is room. Otherwise p is nil, v
 // is what was read, and nothing remains of the attempt. The first try assumes that nobody
 // has the lock. Later ones fail if somebody else came first.
-func (s *core) enter(ctx context.Context, of store.Lease) (p *place, g store.Grant, v *view, err error) {
+func (s *engine) enter(ctx context.Context, of store.Lease) (p *place, g store.Grant, v *view, err error) {
 	ambiguous, again := false, true
 	defer func() {
 		if err != nil {
@@ -83,22 +82,15 @@ func (s *core) enter(ctx context.Context, of store.Lease) (p *place, g store.Gra
 			}
 			p = s.newPlace(of, l)
 		}
-		e := p.entry(s.inbox.holderProcess())
+		e := p.entry(s.inbox.process)
 		t, made := s.entry(of, e, v)
-		r, unsure, err := s.batches.commit(ctx, p.prefix, t)
-		if ambiguous = ambiguous || unsure; ambiguous {
-			p.lease.tainted.Store(true)
-		}
-		if err == nil {
-			p.lease.answered(r.Header.RaftTerm)
-		}
+		r, unsure, err := s.commitPlace(ctx, p, t)
+		ambiguous = ambiguous || unsure
 		switch {
 		case isGone(err) && again: // the lease was revoked, or lost with the data of the server
 			p, again = nil, false
-			s.pool.forget()
 			continue
 		case err != nil:
-			s.pool.revoke(p.lease)
 			return nil, g, nil, err
 		case r.Succeeded:
 			p.create, p.slot, made.mod = r.Header.Revision, made.slot.key, r.Header.Revision
@@ -123,6 +115,24 @@ func (s *core) enter(ctx context.Context, of store.Lease) (p *place, g store.Gra
 			return nil, g, v, nil
 		}
 	}
+}
+
+// commitPlace commits the transaction that makes a place. If it fails, nothing is left of the place.
+func (s *engine) commitPlace(ctx context.Context, p *place, t txn) (r *clientv3.TxnResponse, ambiguous bool, err error) {
+	r, ambiguous, err = s.batches.commit(ctx, p.prefix, t)
+	if ambiguous {
+		p.lease.tainted.Store(true)
+	}
+	if err == nil {
+		p.lease.answered(r.Header.RaftTerm)
+		return r, ambiguous, nil
+	}
+	if isGone(err) {
+		s.pool.forget()
+	}
+	s.inbox.forget(p.mailbox)
+	s.pool.revoke(p.lease)
+	return nil, ambiguous, err
 }
 
 // owner reports whether the owner has a place.
@@ -196,7 +206,7 @@ func (s *link) admitted(e entry) store.Grant {
 // join answers an owner that has the lock already: its lease lasts at least as long as
 // was asked, and belongs to all of its attempts. The error matches store.ErrNotHeld if
 // the lock was released meanwhile, or its place has changed.
-func (s *core) join(ctx context.Context, of store.Lease, has entry) (store.Grant, error) {
+func (s *engine) join(ctx context.Context, of store.Lease, has entry) (store.Grant, error) {
 	if has.Broken {
 		return store.Grant{}, errBroken
 	}

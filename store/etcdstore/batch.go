@@ -90,15 +90,9 @@ func (b *batches) commit(ctx context.Context, prefix string, t txn) (r *clientv3
 // send sends one batch.
 func (b *batches) send(take func() []*part) {
 	parts := take()
-	for len(parts) > 0 {
-		n := min(len(parts), max(1, b.link.ops.most()-fewestOps))
-		b.sendSome(parts[:n])
-		parts = parts[n:]
+	if len(parts) == 0 {
+		return
 	}
-}
-
-// sendSome sends parts in one transaction.
-func (b *batches) sendSome(parts []*part) {
 	all := txn{then: make([]operation, len(parts))}
 	for i, p := range parts {
 		all.then[i] = nested(p.txn)

@@ -14,12 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// NotifyBroken implements driver.Engine. Breaks of leases that were acquired before
-// the first call are not noticed, unless the lease had to be waited for.
-func (s *engine) NotifyBroken(f func(owner string)) (stop func()) {
-	s.inbox.heeds.Store(true)
-	return s.broken.Add(f)
-}
+// NotifyBroken implements driver.Engine.
+func (s *engine) NotifyBroken(f func(owner string)) (stop func()) { return s.broken.Add(f) }
 
 // BreakLease implements driver.Engine, in one transaction, which also tells the process of
 // the holder. With Now, the same transaction hands the lock on. If the holder's process was
@@ -28,7 +24,7 @@ func (s *engine) NotifyBroken(f func(owner string)) (stop func()) {
 // store.ErrUnsupported.
 func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
 	const op = "break the lease of"
-	b := breaking{s: &s.core, r: r}
+	b := breaking{s: s, r: r}
 	left, err = b.run(ctx)
 	switch {
 	case err == store.ErrNotHeld:
@@ -43,7 +39,7 @@ func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (left tim
 
 // breaking breaks one lease.
 type breaking struct {
-	s    *core
+	s    *engine
 	r    store.BreakRequest
 	keep clientv3.LeaseID // the lease of the note; 0: there is none yet
 }
@@ -76,10 +72,7 @@ func (b *breaking) run(ctx context.Context) (left time.Duration, err error) {
 		case step == breakEnd:
 			return 0, nil
 		}
-		// etcd answers 0 just before it deletes the place. From BreakLease, 0 would mean that
-		// the lease is over.
-		left, err = b.s.left(ctx, v.places[at])
-		return max(left, time.Millisecond), err
+		return b.s.left(ctx, v.places[at])
 	}
 }
 

@@ -29,7 +29,7 @@ func (s *engine) Downgrade(ctx context.Context, r store.Lease) (store.Grant, err
 }
 
 // downgrade returns the place of the owner, which is a reader's then.
-func (s *core) downgrade(ctx context.Context, r store.Lease) (entry, error) {
+func (s *engine) downgrade(ctx context.Context, r store.Lease) (entry, error) {
 	for try := 0; ; try++ {
 		v, err := s.read(ctx, reading{name: r.Name})
 		if err != nil {
@@ -54,13 +54,13 @@ func (s *core) downgrade(ctx context.Context, r store.Lease) (entry, error) {
 			then: []operation{replace(e.key, encode(e.record))},
 		}
 		if try < patient {
-			p := s.layout.admitNext(&after, r.Name, -1, s.ops.told())
+			p := s.layout.admitNext(&after, r.Name, -1)
 			t.ifs, t.then = append(t.ifs, p.ifs...), append(t.then, p.then...)
 		}
 		got, _, err := s.commit(ctx, t)
 		switch {
-		case (isGone(err) || isTooMany(err)) && try < patient:
-			try = patient // one of those to tell has just gone, or they are too many
+		case isGone(err) && try < patient:
+			try = patient // one of those to tell has just gone
 		case err != nil:
 			return entry{}, err
 		case got.Succeeded:
@@ -98,7 +98,6 @@ func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) e
 		switch {
 		case isGone(err) && !quiet:
 			quiet = true // a place to tell has just gone
-		case isTooMany(err) && max(len(t.ifs), len(t.then)) > s.ops.most():
 		case err != nil:
 			return s.refused(ctx, "resize", name, true, err)
 		case r.Succeeded:
@@ -109,7 +108,7 @@ func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) e
 
 // resize is the transaction that gives the leases of v the new kind, and removes the
 // places of waiters. Leases keep their tokens and slots.
-func (s *core) resize(v *view, name string, is rule.Spec, quiet bool) (txn, error) {
+func (s *engine) resize(v *view, name string, is rule.Spec, quiet bool) (txn, error) {
 	t := txn{ifs: []condition{unchanged(v.prefix, v.revision), unchanged(s.layout.slots(name), v.revision)}}
 	for _, e := range v.places {
 		switch {
@@ -128,8 +127,8 @@ func (s *core) resize(v *view, name string, is rule.Spec, quiet bool) (txn, erro
 		t.ifs = append(t.ifs, created(e.key, e.create))
 		t.then = append(t.then, replace(e.key, encode(e.record)))
 	}
-	if most := s.ops.most(); max(len(t.ifs), len(t.then)) > most {
-		return t, fmt.Errorf("%w: resize %q: it has %d leases and places, and etcd changes at most %d keys at once: try again when fewer hold it or wait for it", store.ErrUnsupported, name, len(v.places), most)
+	if max(len(t.ifs), len(t.then)) > mostOps {
+		return t, fmt.Errorf("%w: resize %q: it has %d leases and places, and etcd changes at most %d keys at once: try again when fewer hold it or wait for it", store.ErrUnsupported, name, len(v.places), mostOps)
 	}
 	return t, nil
 }

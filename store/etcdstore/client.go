@@ -3,12 +3,7 @@ package etcdstore
 import (
 	"context"
 	"errors"
-	"fmt"
-	"regexp"
-	"strconv"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -25,12 +20,6 @@ import (
 // member is one endpoint of a cluster, with a client of its own.
 type member struct {
 	endpoint string
-
-	// direct is set once it has shown that it is no grpc-proxy.
-	direct atomic.Bool
-
-	// learner and answers are what it said, and whether it did, when it was asked about itself.
-	learner, answers atomic.Bool
 
 	mu     sync.Mutex
 	client *client // nil until it is needed
@@ -50,19 +39,12 @@ func (e *member) try(ctx context.Context, o Options, limit time.Duration, f func
 	if err := connected(ctx, conn); err != nil {
 		return err
 	}
-	err = f(undated{ctx}, c)
+	err = f(ctx, c)
 	if errors.Is(err, context.DeadlineExceeded) && conn.GetState() == connectivity.TransientFailure {
 		return &unconnectedError{sent: true, why: whyUnconnected(ctx, conn)}
 	}
 	return err
 }
-
-// undated is a context that ends at its deadline and does not tell it. gRPC would send it
-// with the request, and the server would make a context and a timer for it. The server is
-// told all the same when the context ends.
-type undated struct{ context.Context }
-
-func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // connected waits while the connection is made. It returns an *unconnectedError if that has
 // failed: requests of the library would wait for the next try, and would not say why.
@@ -101,49 +83,13 @@ type unconnectedError struct {
 }
 
 func (e *unconnectedError) Error() string {
-	text := "cannot connect"
 	if e.why == nil {
-		return text
+		return "cannot connect"
 	}
-	why := rpctypes.ErrorDesc(e.why)
-	if _, quoted, ok := strings.Cut(why, "desc = "); ok {
-		if inner, err := strconv.Unquote(quoted); err == nil {
-			why = inner
-		}
-	}
-	why = dialed.ReplaceAllString(strings.TrimPrefix(strings.TrimPrefix(why, "transport: "), "Error while dialing: "), "")
-	for _, k := range unconnectedAdvice {
-		if strings.Contains(why, k.text) {
-			return text + ": " + k.advice + ": " + store.Excerpt(why)
-		}
-	}
-	return text + ": " + store.Excerpt(why)
+	return "cannot connect: " + store.Excerpt(rpctypes.ErrorDesc(e.why))
 }
-
-// dialed is what package net writes around a cause. It repeats the address.
-var dialed = regexp.MustCompile(`^dial \w+ \S+: (connect: )?`)
 
 func (e *unconnectedError) Unwrap() error { return e.why }
-
-const (
-	noTLS        = "the server does not use TLS: write etcd:// instead of etcds://"
-	closedAtOnce = "the server has closed the connection at once: it may ask for TLS (etcds://) or for a certificate (cert= and key=)"
-)
-
-// unconnectedAdvice is what to do about errors that do not say it. The first that fits counts.
-var unconnectedAdvice = []struct{ text, advice string }{
-	{"first record does not look like a TLS handshake", noTLS},
-	{"handshake failed: EOF", noTLS},
-	{"handshake failed: read", noTLS}, // it was reset
-	{"handshake failed: write", noTLS},
-	{"certificate signed by unknown authority", "name the file with the certificates to trust in ca="},
-	{"certificate required", "the server asks for a certificate: name its files in cert= and key="},
-	{"remote error: tls", "the server does not accept the certificate of cert= and key="},
-	{"looked like an HTTP/1.1 header", "no etcd server listens there"},
-	{"error reading server preface", closedAtOnce},
-	{"broken pipe", closedAtOnce},
-	{"connection reset", closedAtOnce},
-}
 
 // mostBackoff is the longest time between two tries to connect. By default gRPC waits up to two
 // minutes, in which leases end although the server is back.
@@ -230,31 +176,20 @@ type client struct {
 
 type aliveStream struct {
 	etcdserverpb.Lease_LeaseKeepAliveClient
+	of  context.Context // outlasts the request, so that the stream can be used again
 	end context.CancelFunc
 }
 
 // keepAlive renews leases. It returns the new TTL of each lease that still exists.
 func (c *client) keepAlive(ctx context.Context, ids []clientv3.LeaseID) (left map[clientv3.LeaseID]int64, err error) {
-	if s := c.takeStream(); s != nil {
+	for s := c.takeStream(); s != nil; s = c.takeStream() {
 		if left, err = c.exchange(ctx, s, ids); err == nil || ctx.Err() != nil {
 			return left, err
 		}
 		// The stream may have ended long ago.
 	}
-	// The stream outlasts ctx if it can be used again.
-	s := &aliveStream{}
 	of, end := context.WithCancel(context.WithoutCancel(ctx))
-	s.end = end
-	stop := context.AfterFunc(ctx, end)
-	s.Lease_LeaseKeepAliveClient, err = etcdserverpb.NewLeaseClient(c.ActiveConnection()).LeaseKeepAlive(of)
-	if !stop() && err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		end()
-		return nil, clientv3.ContextError(ctx, err)
-	}
-	return c.exchange(ctx, s, ids)
+	return c.exchange(ctx, &aliveStream{of: of, end: end}, ids)
 }
 
 // exchange sends a request for each lease and receives all answers. After an error the stream
@@ -262,7 +197,7 @@ func (c *client) keepAlive(ctx context.Context, ids []clientv3.LeaseID) (left ma
 func (c *client) exchange(ctx context.Context, s *aliveStream, ids []clientv3.LeaseID) (left map[clientv3.LeaseID]int64, err error) {
 	stop := context.AfterFunc(ctx, s.end)
 	defer func() {
-		if !stop() && err == nil {
+		if !stop() {
 			err = ctx.Err()
 		}
 		if err == nil {
@@ -271,39 +206,25 @@ func (c *client) exchange(ctx context.Context, s *aliveStream, ids []clientv3.Le
 			s.end()
 		}
 	}()
+	if s.Lease_LeaseKeepAliveClient == nil {
+		if s.Lease_LeaseKeepAliveClient, err = etcdserverpb.NewLeaseClient(c.ActiveConnection()).LeaseKeepAlive(s.of); err != nil {
+			return nil, err
+		}
+	}
 	left = make(map[clientv3.LeaseID]int64, len(ids))
 	const window = 100 // requests under way
 	for n, next := 0, 0; n < len(ids); n++ {
-		for ; next < min(len(ids), n+window); next++ {
-			if err := s.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(ids[next])}); err != nil {
-				return nil, aliveError(ctx, s.why(err))
-			}
+		for ; next < min(len(ids), n+window) && s.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(ids[next])}) == nil; next++ {
 		}
-		r, err := s.Recv()
+		r, err := s.Recv() // it says why Send has failed
 		if err != nil {
-			return nil, aliveError(ctx, err)
+			return nil, err
 		}
 		if r.TTL > 0 {
 			left[clientv3.LeaseID(r.ID)] = r.TTL
 		}
 	}
 	return left, nil
-}
-
-// aliveError returns the error of ctx if that has ended the stream, and otherwise err.
-func aliveError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
-}
-
-// why returns why a stream was ended by the server: Send only says that it was.
-func (s *aliveStream) why(err error) error {
-	if _, why := s.Recv(); why != nil {
-		return why
-	}
-	return fmt.Errorf("send: %w", err)
 }
 
 // mostIdle is how many streams are kept: waiters renew their leases one by one.

@@ -3,8 +3,7 @@ package etcdstore
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
@@ -16,8 +15,6 @@ type Cluster struct {
 	Voters int
 	// Members are those that were asked.
 	Members []Member
-	// alike is set if two endpoints may lead to clusters with one ID.
-	alike bool
 }
 
 // Member is what one member says about itself.
@@ -29,8 +26,6 @@ type Member struct {
 	// Version is that of the server, such as "3.6.15".
 	Version string
 	Learner bool
-	// Proxy is set if it is etcd's grpc-proxy and no member. It answers keep-alives when it sends its own.
-	Proxy bool
 	// Revision, DBSize, Took and Errors are for people: the size is in bytes, Took is how
 	// long the answer took, and Errors has alarms such as NOSPACE. Agreed is how many
 	// entries its log has had.
@@ -69,33 +64,27 @@ func (c *Cluster) split() string {
 	for i, m := range c.Members {
 		switch {
 		case m.Err != nil:
-		case m.Proxy:
-			return fmt.Sprintf("%s is etcd's grpc-proxy, which answers keep-alives so late that leases are lost: name the members themselves", m.Endpoint)
 		case first == nil:
 			first = &c.Members[i]
 		case m.ClusterID != first.ClusterID:
-			return twoClusters(first.Endpoint, m.Endpoint, fmt.Sprintf("cluster %x and cluster %x", first.ClusterID, m.ClusterID))
+			return fmt.Sprintf("%s and %s belong to different clusters (%x and %x), so a lock would have a holder in each: name the members of one cluster", first.Endpoint, m.Endpoint, first.ClusterID, m.ClusterID)
 		}
 	}
 	return ""
 }
 
-// alike reports whether two endpoints may lead to clusters with one ID: they seem to lead to one
-// member, or their members follow different leaders.
-func alike(members []Member) bool {
-	for i, a := range members {
-		for _, b := range members[:i] {
-			if a.Err == nil && b.Err == nil && (a.ID == b.ID || a.Leader != 0 && b.Leader != 0 && a.Leader != b.Leader) {
-				return true
-			}
+// twice returns why two endpoints that lead to one member are refused, or "": servers that were
+// set up in the same way have the same IDs, and each is a cluster of its own.
+func (c *Cluster) twice() string {
+	by := make(map[uint64]string)
+	for _, m := range c.Members {
+		if other, there := by[m.ID]; m.Err == nil && there {
+			return fmt.Sprintf("%s and %s are one member, or clusters of their own with equal IDs, where a lock would have a holder in each: name each member of one cluster once", other, m.Endpoint)
+		} else if m.Err == nil {
+			by[m.ID] = m.Endpoint
 		}
 	}
-	return false
-}
-
-// twoClusters is why endpoints that belong to different clusters are refused.
-func twoClusters(one, other, because string) string {
-	return fmt.Sprintf("%s and %s belong to different clusters (%s), so a lock would have a holder in each: name the members of one cluster", one, other, because)
+	return ""
 }
 
 // verdict is the class that a cluster gives, and why that is below Consensus.
@@ -161,11 +150,10 @@ var checked = firsts{{4, 42}, {5, 28}, {6, 9}}
 // lacks reports whether a version lacks the change, or may lack it. first is the first version
 // with the change to which it can be upgraded, or empty if that is not known.
 func (f firsts) lacks(version string) (first string, lacks bool) {
-	major, minor, patch, ok := parse(version)
-	switch {
-	case !ok:
+	var major, minor, patch int
+	if _, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil {
 		return "", true
-	case major != 3:
+	} else if major != 3 {
 		return "", false // there is none yet
 	}
 	for _, is := range f {
@@ -191,36 +179,10 @@ func defects(version string) string {
 	}
 }
 
-// checksNested reports whether all members that have answered check a user's rights to what is in
-// nested transactions.
+// checksNested reports whether all members are known to check a user's rights to what is in nested
+// transactions.
 func (c *Cluster) checksNested() bool {
-	if c == nil {
-		return false
-	}
-	answered := false
-	for _, m := range c.Members {
-		if m.Err != nil {
-			continue
-		}
-		if _, lacks := checked.lacks(m.Version); lacks {
-			return false
-		}
-		answered = true
-	}
-	return answered
-}
-
-func parse(version string) (major, minor, patch int, ok bool) {
-	number, _, _ := strings.Cut(version, "-")
-	parts := strings.Split(number, ".")
-	if len(parts) != 3 {
-		return 0, 0, 0, false
-	}
-	var err [3]error
-	major, err[0] = strconv.Atoi(parts[0])
-	minor, err[1] = strconv.Atoi(parts[1])
-	patch, err[2] = strconv.Atoi(parts[2])
-	return major, minor, patch, err == [3]error{}
+	return !slices.ContainsFunc(c.Members, func(m Member) bool { _, lacks := checked.lacks(m.Version); return lacks })
 }
 
 // examineEvery is how often the cluster is asked about itself.
@@ -228,7 +190,7 @@ const examineEvery = 30 * time.Second
 
 // examineAgain asks the cluster about itself, in the background, if that was not done for
 // some time. The caller is counted at the gate.
-func (s *core) examineAgain(ctx context.Context) {
+func (s *engine) examineAgain(ctx context.Context) {
 	every := examineEvery
 	if s.replaced.unread() {
 		every = time.Second
@@ -246,13 +208,13 @@ func (s *core) examineAgain(ctx context.Context) {
 }
 
 // examineNow asks the cluster about itself, unless that was done in the last second.
-func (s *core) examineNow(ctx context.Context) {
+func (s *engine) examineNow(ctx context.Context) {
 	if s.due(time.Second) {
 		s.note(s.examine(ctx))
 	}
 }
 
-func (s *core) due(every time.Duration) bool {
+func (s *engine) due(every time.Duration) bool {
 	now, last := int64(s.clock.Now()), s.asked.Load()
 	return now-last >= int64(every) && s.asked.CompareAndSwap(last, now)
 }
@@ -265,13 +227,13 @@ type judged struct {
 	settled verdict
 }
 
-func (s *core) note(c *Cluster) {
+func (s *engine) note(c *Cluster) {
 	s.replaced.divided(c.split())
-	s.unchecked.Store(s.o.logsIn() && !c.checksNested())
 	was := s.cluster.Load()
 	if was != nil {
 		c.recall(was.Cluster)
 	}
+	s.unchecked.Store(s.o.logsIn() && !c.checksNested())
 	is := &judged{Cluster: c, verdict: c.judge()}
 	if is.settled = is.verdict; is.pending && was != nil {
 		is.settled = was.settled
@@ -284,7 +246,7 @@ func (s *core) note(c *Cluster) {
 
 // require returns an error if the store cannot give the class. If that is only not known at present,
 // the error is transient.
-func (s *core) require(ctx context.Context, op, name string, c store.Class) error {
+func (s *engine) require(ctx context.Context, op, name string, c store.Class) error {
 	if c > s.cluster.Load().class {
 		s.examineNow(ctx) // it may have been unknown, or a member may be back
 	}

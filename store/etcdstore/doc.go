@@ -111,7 +111,7 @@
 // 3.5.13 or later. One or two members give store.CrashSafe, unless they run with
 // --unsafe-no-fsync, which the store cannot see.
 //
-// A store is not opened through etcd's grpc-proxy, which answers keep-alives late.
+// Etcd's grpc-proxy answers keep-alives late, so that leases are lost through it.
 //
 // Turn on --auto-compaction-retention: etcd keeps every change until it is compacted.
 package etcdstore

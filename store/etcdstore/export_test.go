@@ -37,7 +37,7 @@ func Believe(st *store.Store, l store.Lease) {
 	}
 	for _, e := range v.places {
 		if e.Owner == l.Owner {
-			h := &hold{key: e.key, create: e.create, lease: adopted(e)}
+			h := newHold(e.key, e.create, "", adopted(e))
 			if !l.Kind.IsMutex() {
 				h.slot = s.layout.slot(l.Name, 0)
 			}

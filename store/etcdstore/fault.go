@@ -14,14 +14,10 @@ import (
 )
 
 // errMoved means that the place was changed by another handle at the same time.
-var errMoved = constError("the lease was changed by another process at the same time")
+var errMoved = errors.New("the lease was changed by another process at the same time")
 
 // errNewTerm means that the keep-alive does not count, because the leader has changed.
-var errNewTerm = constError("the leader of the cluster has just changed")
-
-type constError string
-
-func (e constError) Error() string { return string(e) }
+var errNewTerm = errors.New("the leader of the cluster has just changed")
 
 // fault is what an error of a request says.
 type fault struct {
@@ -40,6 +36,10 @@ var known = map[error]fault{
 	rpctypes.ErrLeaderChanged:                              {again: true, outcome: store.Unsettled},
 	rpctypes.ErrNotLeader:                                  {again: true, outcome: store.Unsettled},
 	rpctypes.ErrStopped:                                    {again: true, outcome: store.Unreachable},
+	rpctypes.ErrTimeout:                                    {again: true, outcome: store.TimedOut},
+	rpctypes.ErrTimeoutDueToLeaderFail:                     {again: true, outcome: store.TimedOut},
+	rpctypes.ErrTimeoutDueToConnectionLost:                 {again: true, outcome: store.TimedOut},
+	rpctypes.ErrTimeoutWaitAppliedIndex:                    {again: true, outcome: store.TimedOut},
 	rpctypes.ErrUnhealthy:                                  {again: true, outcome: store.Unsettled},
 	rpctypes.ErrTooManyRequests:                            {certain: true, again: true, outcome: store.Refused},
 	rpctypes.ErrInvalidAuthToken:                           {certain: true, again: true, outcome: store.Refused, advice: "the login has expired"},
@@ -93,9 +93,6 @@ func faultOf(err error) fault {
 	case codes.DeadlineExceeded, codes.Canceled:
 		return fault{again: true, outcome: store.TimedOut}
 	case codes.Unavailable:
-		if isTimeout(err) {
-			return fault{again: true, outcome: store.TimedOut}
-		}
 		return fault{again: true, outcome: store.Unreachable}
 	case codes.Unauthenticated:
 		return fault{certain: true, again: true, outcome: store.Refused, advice: "the login has expired"}
@@ -109,15 +106,6 @@ func faultOf(err error) fault {
 		return fault{again: true, outcome: store.Refused}
 	}
 	return fault{outcome: store.Refused}
-}
-
-func isTimeout(err error) bool {
-	for _, t := range []error{rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost, rpctypes.ErrTimeoutWaitAppliedIndex} {
-		if errors.Is(rpctypes.Error(err), t) {
-			return true
-		}
-	}
-	return false
 }
 
 // explain returns the error for people.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
@@ -405,38 +404,6 @@ func TestEtcdWithoutSpace(t *testing.T) {
 	r := store.WaitRequest{Lease: request("a", time.Minute)}
 	if _, err := s.Wait(t.Context(), r, nil); err != nil {
 		t.Errorf("wait once there is space again: %v", err)
-	}
-}
-
-// A list of locks is whole also if the revision at which it began is compacted meanwhile.
-func TestCompactedWhileListing(t *testing.T) {
-	client := native(t, server.Endpoints())
-	var reads int
-	compact := grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
-		if method == "/etcdserverpb.KV/Range" {
-			if reads++; reads == 2 {
-				r, err := client.Put(ctx, "compacted-elsewhere", "x")
-				if err != nil {
-					return err
-				}
-				if _, err := client.Compact(ctx, r.Header.Revision); err != nil {
-					return err
-				}
-			}
-		}
-		return invoke(ctx, method, req, reply, cc, o...)
-	})
-	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: "listed", DialOptions: []grpc.DialOption{compact}})
-	permit := request("b", time.Minute)
-	permit.Kind = store.Kind{Limit: 3}
-	acquire(t, s, request("a", time.Minute))
-	acquire(t, s, permit)
-	all, err := s.List(t.Context(), "")
-	if err != nil || len(all) != 2 || all[0].Name != "a" || !all[0].Held || all[1].Name != "b" || len(all[1].Holders) != 1 {
-		t.Errorf("list: %+v, %v, want the locks a and b with their holders", all, err)
-	}
-	if reads < 2 {
-		t.Error("nothing was compacted")
 	}
 }
 

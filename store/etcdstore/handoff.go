@@ -1,6 +1,6 @@
 package etcdstore
 
-// mostTold is how many places one transaction tells of their turn. A cluster can allow fewer.
+// mostTold is how many places one transaction tells of their turn.
 const mostTold = 32
 
 // handoff is what a transaction adds that makes room in a lock.
@@ -19,7 +19,7 @@ type handoff struct {
 // A place that comes in the meantime cannot have its turn before the first that waits. If
 // none waits, the transaction fails if any has come. Only one place holds a mutex, so there
 // nobody but the next owner has to be told.
-func (l layout) admitNext(v *view, name string, freed int64, most int) (h handoff) {
+func (l layout) admitNext(v *view, name string, freed int64) (h handoff) {
 	holders, entered := v.holders(), v
 	if holders == len(v.places) && (holders == 0 || v.several()) {
 		h.ifs = append(h.ifs, unchanged(v.prefix, v.revision))
@@ -29,7 +29,7 @@ func (l layout) admitNext(v *view, name string, freed int64, most int) (h handof
 		switch _, beside := v.companion(i); {
 		case i == holders: // it has to be told by the last one that leaves
 			h.ifs = append(h.ifs, modified(e.key, e.mod))
-		case !beside && told < most-1 && (in == 0 || e.sharesToken()):
+		case !beside && told < mostTold-1 && (in == 0 || e.sharesToken()):
 			in++
 			h.ifs = append(h.ifs, modified(e.key, e.mod)) // so it is there, and has not entered
 			h.then = append(h.then, touch(e.key))         // its revision is the token
@@ -47,7 +47,7 @@ func (l layout) admitNext(v *view, name string, freed int64, most int) (h handof
 			h.then = append(h.then, takeSlot(is.key, e.id(v.prefix), e.lease))
 		}
 		h.then = append(h.then, l.notify(v.prefix, e, message{Create: e.create}))
-		if told++; told == most {
+		if told++; told == mostTold {
 			break
 		}
 	}
@@ -69,9 +69,9 @@ func (v *view) turns() func(yield func(int, entry) bool) {
 }
 
 // notifyTurns tells the places whose turn it is, and the first that still waits.
-func (l layout) notifyTurns(v *view, most int) (then []operation) {
+func (l layout) notifyTurns(v *view) (then []operation) {
 	for _, e := range v.turns() {
-		if then = append(then, l.notify(v.prefix, e, message{Create: e.create})); len(then) == most {
+		if then = append(then, l.notify(v.prefix, e, message{Create: e.create})); len(then) == mostTold {
 			break
 		}
 	}

@@ -1,7 +1,6 @@
 package etcdstore
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -24,7 +23,7 @@ type place struct {
 	ahead   int           // how many places are before it at most, while it waits
 }
 
-func (s *core) newPlace(of store.Lease, l *lease) *place {
+func (s *engine) newPlace(of store.Lease, l *lease) *place {
 	return &place{of: of, prefix: s.layout.lock(of.Name), key: s.layout.key(of.Name, l.id), lease: l}
 }
 
@@ -34,21 +33,19 @@ func (p *place) entry(process string) entry {
 }
 
 // own notes that the place has the lock.
-func (s *core) own(p *place) {
-	h := &hold{key: p.key, create: p.create, slot: p.slot, view: p.view, lease: p.lease}
+func (s *engine) own(p *place) {
+	h := newHold(p.key, p.create, p.slot, p.lease)
+	h.view = p.view
 	s.holds.put(p.of.Name, p.of.Owner, h, s.clock.Now())
-	if s.inbox.holderProcess() != "" {
-		s.inbox.start()
-	}
+	s.inbox.start()
 }
 
 // settle is called when the lock has come to the place. It renews the lease of the place if that
-// doesn't last for the TTL from start, or if much of it is over and keep-alives of it don't count any
-// more. Then the place has another lease.
-func (s *core) settle(ctx context.Context, p *place, start clock.Instant) error {
-	since := p.lease.since()
+// doesn't last for the TTL from start, or if much of it is over. The place may have another lease then.
+func (s *engine) settle(ctx context.Context, p *place, start clock.Instant) error {
+	since, now := p.lease.since(), s.clock.Now()
 	lasts := since >= start || p.lease.covers(p.of.TTL, start)
-	if lasts && (p.lease.isOf(s.replaced.inTerm()) || s.clock.Now().Sub(since) <= p.of.TTL/2) {
+	if lasts && (now.Sub(since) <= p.of.TTL/2 || p.lease.covers(p.of.TTL, now)) {
 		return nil
 	}
 	r := s.renewals(ctx, []store.Lease{p.of})[0]
@@ -56,7 +53,7 @@ func (s *core) settle(ctx context.Context, p *place, start clock.Instant) error 
 		s.holds.drop(p.of.Name, p.of.Owner, s.holds.get(p.of.Name, p.of.Owner))
 		return r.err
 	}
-	p.lease = r.hold.lease
+	p.lease = r.hold.lease.Load()
 	if s.holds.get(p.of.Name, p.of.Owner) == nil { // it was over, and dropped
 		s.holds.put(p.of.Name, p.of.Owner, r.hold, s.clock.Now())
 	}
@@ -69,19 +66,21 @@ type hold struct {
 	create int64
 	slot   string // as in place
 	view   *view
-	// lease is what the key is attached to. named is the lease that the key is named
-	// after, if that is another one of this handle.
-	lease, named *lease
+	lease  atomic.Pointer[lease] // what the key is attached to
 	// suspect is set if a message says that the lease was broken. The next renewal then
 	// reads the place before it keeps the lease alive: that would make a broken lease last
 	// longer.
 	suspect atomic.Bool
 }
 
-// attachedTo returns the hold of the same place when it is attached to l.
-func (h *hold) attachedTo(l *lease) *hold {
-	return &hold{key: h.key, create: h.create, slot: h.slot, view: h.view, lease: l, named: cmp.Or(h.named, h.lease)}
+func newHold(key string, create int64, slot string, l *lease) *hold {
+	h := &hold{key: key, create: create, slot: slot}
+	h.lease.Store(l)
+	return h
 }
+
+// holdOf returns a place that another handle made.
+func holdOf(e entry) *hold { return newHold(e.key, e.create, e.slotKey(), adopted(e)) }
 
 // holds are the leases that this process has, as far as it knows. Another handle can
 // release them, and they can expire: etcd decides.
@@ -101,7 +100,7 @@ func (hs *holds) put(name, owner string, h *hold, now clock.Instant) {
 	}
 	if len(hs.all) >= max(hs.sweep, 64) {
 		for k, h := range hs.all {
-			if h.lease.over(now) {
+			if h.lease.Load().over(now) {
 				delete(hs.all, k)
 			}
 		}
@@ -114,17 +113,6 @@ func (hs *holds) get(name, owner string) *hold {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	return hs.all[holdKey{name, owner}]
-}
-
-// replace replaces a hold by that of the same place with another lease, unless it was dropped.
-func (hs *holds) replace(name, owner string, was, is *hold) {
-	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	if hs.all[holdKey{name, owner}] != was {
-		return
-	}
-	is.suspect.Store(was.suspect.Load())
-	hs.all[holdKey{name, owner}] = is
 }
 
 // suspect notes that the lease of an owner, whose place was created at that revision, may

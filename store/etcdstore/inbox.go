@@ -18,7 +18,7 @@ import (
 )
 
 // inbox is where the process is notified that its places have been given locks: one watch,
-// which begins with the first waiter. It is always asked for from the present on, because
+// which begins with the first place. It is always asked for from the present on, because
 // etcd serves a watch from the past only every 100 ms.
 //
 // A message can be lost: while the watch is opened again, or if the transaction that
@@ -26,14 +26,13 @@ import (
 // before it.
 //
 // The process is also told here that its leases were broken. So the first holder begins the
-// watch, too, if somebody has asked to be notified of that.
+// watch, too.
 type inbox struct {
 	*link
 	process string
 	// broken is called with the owner of a lease that is said to have been broken, and
 	// the revision at which its place was created.
 	broken func(owner string, create int64)
-	heeds  atomic.Bool // somebody has asked to be notified of broken leases
 
 	mu     sync.Mutex
 	boxes  map[string]*mailbox // by suffix
@@ -45,15 +44,6 @@ type inbox struct {
 
 func newInbox(l *link, process string, broken func(owner string, create int64)) *inbox {
 	return &inbox{link: l, process: process, broken: broken, boxes: make(map[string]*mailbox)}
-}
-
-// holderProcess is what the record of a holder names as its process: this one if it wants to
-// be notified of broken leases, and otherwise none.
-func (b *inbox) holderProcess() string {
-	if b.heeds.Load() {
-		return b.process
-	}
-	return ""
 }
 
 // push is a message that came, and the revision of the transaction that wrote it; 0: a message may

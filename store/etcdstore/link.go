@@ -25,7 +25,6 @@ type link struct {
 	clock    clock.Clock
 	replaced replaced
 	floor    fence.Token
-	ops      operations
 	// lookAfter is how long a waiter trusts its inbox alone.
 	lookAfter time.Duration
 	// unchecked is set if the store logs in, and the cluster would not check the user's rights to
@@ -41,9 +40,6 @@ const defaultLookAfter = 100 * time.Millisecond
 func (s *link) commit(ctx context.Context, t txn) (r *clientv3.TxnResponse, ambiguous bool, err error) {
 	var least int64
 	r, ambiguous, err = s.send(ctx, t, func() { least = s.replaced.before() })
-	if isTooMany(err) {
-		s.ops.refusals.Add(1)
-	}
 	if err != nil {
 		return nil, ambiguous, err
 	}
@@ -91,8 +87,8 @@ func (s *link) keepAlive(ctx context.Context, ids []clientv3.LeaseID) (left map[
 	return left, err
 }
 
-// left asks how long the lease of a place can still last. It is zero if the lease is
-// gone, and negative if the place has none.
+// left asks how long the lease of a place can still last. It is a millisecond if the lease is
+// gone, since the place is about to go, and negative if the place has none.
 func (s *link) left(ctx context.Context, e entry) (time.Duration, error) {
 	if e.lease == clientv3.NoLease {
 		return -1, nil
@@ -103,32 +99,14 @@ func (s *link) left(ctx context.Context, e entry) (time.Duration, error) {
 		if err != nil {
 			return err
 		}
-		if d = 0; r.TTL >= 0 {
-			// Seconds are rounded down.
-			d = time.Duration(min(r.TTL+1, r.GrantedTTL)) * time.Second
-		}
+		// Seconds are rounded down.
+		d = max(time.Millisecond, time.Duration(min(r.TTL+1, r.GrantedTTL))*time.Second)
 		return nil
 	})
 	if isGone(err) {
-		return 0, nil
+		return time.Millisecond, nil
 	}
 	return d, err
-}
-
-// atMost returns how long the lease of a place can last unless it is renewed. Only that of a native client
-// has to be asked for.
-func (s *link) atMost(ctx context.Context, e entry) (time.Duration, error) {
-	if lasts := e.lasts(); lasts != 0 {
-		return lasts, nil
-	}
-	return s.left(ctx, e)
-}
-
-// busy returns the error for a lock that first has. position is that of the caller in
-// the queue.
-func (s *link) busy(ctx context.Context, name string, first entry, position int) *store.BusyError {
-	lasts, _ := s.atMost(ctx, first)
-	return &store.BusyError{Name: name, Holder: first.holder(), ExpiresIn: lasts, Position: position}
 }
 
 // find reads the place of an owner that has the lock, with a lease that nobody has broken.

@@ -61,12 +61,7 @@ func (m *members) failed(from *member, why error) {
 	if m.list[m.now] != from || len(m.list) == 1 {
 		return
 	}
-	for range m.list {
-		m.now = (m.now + 1) % len(m.list)
-		if !m.list[m.now].learner.Load() {
-			break
-		}
-	}
+	m.now = (m.now + 1) % len(m.list)
 	if now := time.Now(); now.Sub(m.logged) > logEvery {
 		m.logged = now
 		m.o.Logger.Warn("an etcd member failed, asking another one", "failed", from.endpoint, "now", m.list[m.now].endpoint, "err", store.Excerpt(why.Error()))
@@ -92,40 +87,28 @@ func (m *members) run(ctx context.Context, f func(ctx context.Context, c *client
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	start := time.Now()
-	at, _ := m.current()
-	// Nearly all requests need one try, and so one timer.
-	err = at.try(ctx, m.o, min(tryTime, m.o.Timeout), f)
-	if err == nil {
-		return false, nil
-	}
-	ctx, cancel := context.WithDeadlineCause(ctx, start.Add(m.o.Timeout), store.ErrTimeLimit)
+	ctx, cancel := context.WithTimeoutCause(ctx, m.o.Timeout, store.ErrTimeLimit)
 	defer cancel()
 	var tries triesError
 	for try := 0; ; try++ {
-		is := faultOf(err)
-		if !is.certain {
-			ambiguous = true
+		at, _ := m.current()
+		err := at.try(ctx, m.o, tryTime<<min(try/len(m.list), 4), f)
+		if err == nil {
+			return ambiguous, nil
 		}
+		is := faultOf(err)
+		ambiguous = ambiguous || !is.certain
 		if ctx.Err() == nil || len(tries) == 0 {
 			tries.add(at.endpoint, err)
 		}
 		if !is.again {
 			return ambiguous, err
 		}
-		if ctx.Err() != nil {
-			return ambiguous, tries.or(err)
+		if ctx.Err() == nil {
+			m.failed(at, err)
 		}
-		m.failed(at, err)
-		if try+1 >= len(m.list) && !sleep(ctx, rand.N(50*time.Millisecond<<min(try, 3))) {
-			return ambiguous, tries.or(err)
-		}
-		if ctx.Err() != nil {
-			return ambiguous, tries.or(ctx.Err())
-		}
-		at, _ = m.current()
-		if err = at.try(ctx, m.o, tryTime<<min((try+1)/len(m.list), 4), f); err == nil {
-			return ambiguous, nil
+		if ctx.Err() != nil || try+1 >= len(m.list) && !sleep(ctx, rand.N(50*time.Millisecond<<min(try, 3))) {
+			return ambiguous, &tries
 		}
 	}
 }
@@ -146,14 +129,6 @@ func (t *triesError) add(endpoint string, err error) {
 		}
 	}
 	*t = append(*t, tryError{endpoint, err})
-}
-
-// or returns t as an error, and err if there was no try.
-func (t *triesError) or(err error) error {
-	if len(*t) == 0 {
-		return err
-	}
-	return t
 }
 
 func (t *triesError) Error() string {

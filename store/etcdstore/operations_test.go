@@ -2,57 +2,12 @@ package etcdstore_test
 
 import (
 	"crypto/rand"
-	"fmt"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/etcdstore"
 )
-
-// A cluster can allow fewer operations in a transaction than it does by default. A process with many
-// leases keeps them, waiters of one lock have their turn, and steps go together.
-func TestFewOperationsInATransaction(t *testing.T) {
-	t.Parallel()
-	c := launch(t, etcdtest.Options{Args: []string{"--max-txn-ops=16"}})
-	s := open(t, c.Endpoints(), etcdstore.Options{Timeout: patience})
-	var leases []store.Lease
-	for i := range 40 {
-		l := request(fmt.Sprint(i), time.Minute)
-		acquire(t, s, l)
-		leases = append(leases, l)
-	}
-	for range 40 {
-		l := as(request("permits", time.Minute), store.Semaphore(100), 1)
-		acquire(t, s, l)
-		leases = append(leases, l)
-	}
-	renewed(t, "many leases", open(t, c.Endpoints(), etcdstore.Options{Timeout: patience}), leases[:40])
-	renewed(t, "many leases", s, leases)
-	held := writer("read by many", time.Minute)
-	acquire(t, s, held)
-	var readers []<-chan error
-	for range 20 {
-		readers = append(readers, waits(t, s, reader("read by many", time.Minute)))
-	}
-	release(t, s, held)
-	for _, done := range readers {
-		gets(t, "a reader", done)
-	}
-	etcdstore.SendTogether(s)
-	var group sync.WaitGroup
-	for i := range 100 {
-		group.Go(func() {
-			l := request(fmt.Sprint("together", i), time.Minute)
-			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	group.Wait()
-}
 
 // A holder that came before a semaphore was made smaller can have a slot that there is not any more.
 // It is handed to nobody.

@@ -151,7 +151,7 @@ func (e entry) holder() store.Holder {
 }
 
 // lasts is the longest that the entry can last unless it is renewed. It is negative for
-// one without a lease, and zero if its lease would have to be asked for.
+// one without a lease, and zero if it is not known, as of native clients.
 func (e entry) lasts() time.Duration {
 	if e.lease == clientv3.NoLease {
 		return -1

@@ -49,7 +49,7 @@ func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, n
 }
 
 // expire ends a place that nobody claimed.
-func (s *core) expire(p *place) {
+func (s *engine) expire(p *place) {
 	if s.gate.Enter() == nil {
 		defer s.gate.Leave()
 		s.leave(p)
@@ -58,7 +58,7 @@ func (s *core) expire(p *place) {
 
 // release ends the lease of r. If next is not nil, it also makes that place, if the lock
 // passes to another one; standing reports whether it did.
-func (s *core) release(ctx context.Context, r store.ReleaseRequest, next *place) (standing bool, err error) {
+func (s *engine) release(ctx context.Context, r store.ReleaseRequest, next *place) (standing bool, err error) {
 	for ambiguous := false; ; {
 		h := s.holds.get(r.Name, r.Owner)
 		e := ending{s: s, of: r.Lease, ambiguous: ambiguous, rejoin: next}
@@ -75,8 +75,8 @@ func (s *core) release(ctx context.Context, r store.ReleaseRequest, next *place)
 			case err != nil:
 				return false, s.refused(ctx, "release", r.Name, e.ambiguous, err)
 			}
-			if h == nil || h.create != has.create || h.lease.id != has.lease {
-				h = &hold{lease: adopted(has)}
+			if h == nil || h.create != has.create || h.lease.Load().id != has.lease {
+				h = holdOf(has)
 			}
 			if r.Attempt != "" {
 				e.mod = has.mod
@@ -87,8 +87,7 @@ func (s *core) release(ctx context.Context, r store.ReleaseRequest, next *place)
 		ambiguous = e.ambiguous
 		switch {
 		case err == nil:
-			s.pool.done(h.lease)
-			s.pool.done(h.named)
+			s.pool.done(h.lease.Load())
 			return e.standing, nil
 		case err == errMoved:
 			continue // another attempt of the owner joined, or it was renewed for longer
@@ -98,7 +97,7 @@ func (s *core) release(ctx context.Context, r store.ReleaseRequest, next *place)
 			// Another handle may have ended it, or it expired. Its lease is not used again.
 			return false, s.refused(ctx, "release", r.Name, false, err)
 		default:
-			s.pool.revoke(h.lease)
+			s.pool.revoke(h.lease.Load())
 			return false, s.refused(ctx, "release", r.Name, true, err)
 		}
 	}
@@ -106,7 +105,7 @@ func (s *core) release(ctx context.Context, r store.ReleaseRequest, next *place)
 
 // ending ends a place, whether it holds the lock or waits, and lets in those whose turn it is then.
 type ending struct {
-	s      *core
+	s      *engine
 	of     store.Lease
 	key    string
 	create int64
@@ -190,8 +189,8 @@ func (e *ending) run(ctx context.Context) error {
 		}
 		switch {
 		case errors.As(err, &q): // a release counts all the same
-		case (isGone(err) || isFull(err) || isTooMany(err)) && !quiet:
-			// One of the places to tell has just gone, or there is no space or room to tell them.
+		case (isGone(err) || isFull(err)) && !quiet:
+			// One of the places to tell has just gone, or there is no space to tell them.
 			quiet = true
 			continue
 		case err != nil:
@@ -254,7 +253,7 @@ func (e *ending) txn(alone bool) (t txn, tells bool, err error) {
 				rest = rest.without(i)
 			}
 		}
-		h = l.admitNext(rest, name, freed, e.s.ops.told())
+		h = l.admitNext(rest, name, freed)
 		if e.rejoin != nil && len(rest.places) > 0 {
 			first, p := rest.places[0], e.rejoin
 			t.ifs = append(t.ifs, created(first.key, first.create), absent(p.key))
@@ -284,13 +283,13 @@ func (e *ending) ended() {
 
 // wake reads a lock in the background, and tells those whose turn it is. If that fails, they look by
 // themselves. The caller is counted at the gate.
-func (s *core) wake(name string) {
+func (s *engine) wake(name string) {
 	s.gate.Go(func() {
 		v, _ := s.read(context.Background(), reading{name: name})
 		if v == nil {
 			return
 		}
-		if then := s.layout.notifyTurns(v, s.ops.told()); len(then) > 0 {
+		if then := s.layout.notifyTurns(v); len(then) > 0 {
 			_, _, _ = s.commit(context.Background(), txn{then: then})
 		}
 	})
@@ -298,14 +297,14 @@ func (s *core) wake(name string) {
 
 // leave gives up a place in the background, or the lock that it was given meanwhile. The
 // caller is counted at the gate.
-func (s *core) leave(p *place) {
+func (s *engine) leave(p *place) {
 	s.gate.Go(func() { s.leaveNow(context.Background(), p) })
 }
 
 // leaveNow is leave in the foreground. If it cannot be done in order, or a request for the place may
 // still be in flight, it revokes the lease of the place: the next one then notices by watching it. A
 // place that another attempt of the owner has joined stays: it is attached to another lease.
-func (s *core) leaveNow(ctx context.Context, p *place) {
+func (s *engine) leaveNow(ctx context.Context, p *place) {
 	s.inbox.forget(p.mailbox)
 	if p.create != 0 && !p.lease.tainted.Load() && s.leaveOnce(ctx, p) == nil {
 		s.pool.done(p.lease)
@@ -315,14 +314,7 @@ func (s *core) leaveNow(ctx context.Context, p *place) {
 }
 
 // leaveOnce removes a place that is known to be there, whether it waits or has the lock.
-func (s *core) leaveOnce(ctx context.Context, p *place) (err error) {
-	if p.isFar() {
-		// Those behind it watch it, and notice if there is nobody before it any more.
-		r, _, err := s.commit(ctx, txn{ifs: []condition{created(p.key, p.create), modified(p.key, p.create)}, then: []operation{remove(p.key)}})
-		if err != nil || r.Succeeded {
-			return err
-		}
-	}
+func (s *engine) leaveOnce(ctx context.Context, p *place) (err error) {
 	for {
 		e := ending{s: s, of: p.of, key: p.key, create: p.create, slot: p.slot}
 		if e.v, err = s.read(ctx, e.reading()); e.v == nil {

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,9 +17,8 @@ import (
 // and then reads that the locks still belong to their owners: a server may answer a
 // keep-alive for a lease that was revoked.
 func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
-	s.examineAgain(ctx)
 	if err := s.raise(ctx, "renew", leases...); err != nil {
-		return same(err, len(leases))
+		return slices.Repeat([]error{err}, len(leases))
 	}
 	errs := s.renew(ctx, leases)
 	for i, err := range errs {
@@ -33,16 +33,8 @@ func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	return errs
 }
 
-func same(err error, n int) []error {
-	all := make([]error, n)
-	for i := range all {
-		all[i] = err
-	}
-	return all
-}
-
 // renew renews leases that are valid requests.
-func (s *core) renew(ctx context.Context, leases []store.Lease) []error {
+func (s *engine) renew(ctx context.Context, leases []store.Lease) []error {
 	all := s.renewals(ctx, leases)
 	errs := make([]error, len(all))
 	for i, r := range all {
@@ -76,7 +68,7 @@ func atOnce[T any](all []T, f func(i int, one T)) {
 }
 
 // renewals is renew with what it has found.
-func (s *core) renewals(ctx context.Context, leases []store.Lease) []*renewal {
+func (s *engine) renewals(ctx context.Context, leases []store.Lease) []*renewal {
 	all := make([]*renewal, len(leases))
 	var unknown, ready, rest []*renewal
 	for i, l := range leases {
@@ -109,7 +101,7 @@ func (s *core) renewals(ctx context.Context, leases []store.Lease) []*renewal {
 }
 
 // lookUp reads a hold of which nothing is known here, or whose lease may have been broken.
-func (s *core) lookUp(ctx context.Context, r *renewal) {
+func (s *engine) lookUp(ctx context.Context, r *renewal) {
 	has, err := s.find(ctx, r.of)
 	switch {
 	case err != nil:
@@ -122,17 +114,17 @@ func (s *core) lookUp(ctx context.Context, r *renewal) {
 }
 
 // moves reports whether the place has to be attached to a new lease.
-func (s *core) moves(r *renewal) bool {
-	return r.of.TTL > r.hold.lease.lasts || !r.hold.lease.isOf(s.replaced.inTerm())
+func (s *engine) moves(r *renewal) bool {
+	return r.of.TTL > r.hold.lease.Load().lasts || !r.hold.lease.Load().isOf(s.replaced.inTerm())
 }
 
 // renewSome keeps the leases alive that places stay attached to, then reads that the places are still
 // there, and attaches others to new leases. A part of them is renewed if there is no time for all.
-func (s *core) renewSome(ctx context.Context, all []*renewal) {
+func (s *engine) renewSome(ctx context.Context, all []*renewal) {
 	var ids []clientv3.LeaseID
 	for _, r := range all {
 		if !s.moves(r) {
-			ids = append(ids, r.hold.lease.id)
+			ids = append(ids, r.hold.lease.Load().id)
 		}
 	}
 	var left map[clientv3.LeaseID]int64
@@ -146,18 +138,9 @@ func (s *core) renewSome(ctx context.Context, all []*renewal) {
 			return
 		}
 	}
-	inParts(&s.ops, 2, all, func(some []*renewal) error { return s.confirm(ctx, some, left, sent) })
-}
-
-// inParts calls f for parts of all, each for one transaction with so many operations for each, and one
-// more. If the cluster refuses as many, it calls f again with fewer.
-func inParts[T any](o *operations, each int, all []T, f func(some []T) error) {
-	for len(all) > 0 {
-		n := min(len(all), (o.most()-1)/each)
-		if err := f(all[:n]); isTooMany(err) && (o.most()-1)/each < n {
-			continue
-		}
-		all = all[n:]
+	const most = (mostOps - 1) / 2 // in one transaction
+	for some := range slices.Chunk(all, most) {
+		s.confirm(ctx, some, left, sent)
 	}
 }
 
@@ -170,9 +153,8 @@ func (l layout) owner(r *renewal) operation {
 }
 
 // confirm reads places whose leases were kept alive at sent, and are left then, and moves those that have to
-// move. It returns the error of the transaction: as many as fit into one read a place each, and the slot if
-// it has one.
-func (s *core) confirm(ctx context.Context, some []*renewal, left map[clientv3.LeaseID]int64, sent clock.Instant) error {
+// move. They fit into one transaction, which reads a place each, and the slot if it has one.
+func (s *engine) confirm(ctx context.Context, some []*renewal, left map[clientv3.LeaseID]int64, sent clock.Instant) {
 	var t txn
 	for _, r := range some {
 		t.then = append(t.then, s.layout.owner(r))
@@ -186,7 +168,7 @@ func (s *core) confirm(ctx context.Context, some []*renewal, left map[clientv3.L
 		for _, r := range some {
 			r.err = err
 		}
-		return err
+		return
 	}
 	answers := got.Responses
 	next := func() (kvs []*mvccpb.KeyValue) {
@@ -214,14 +196,14 @@ func (s *core) confirm(ctx context.Context, some []*renewal, left map[clientv3.L
 				has.slot = &is
 			}
 		}
-		l := r.hold.lease
+		l := r.hold.lease.Load()
 		switch r.err = nil; {
 		case has.key != r.hold.key || has.create != r.hold.create || has.Broken || !hasSlot:
 			r.err = store.ErrNotHeld
 			s.holds.drop(r.of.Name, r.of.Owner, r.hold)
 		case has.lease != l.id:
 			r.err = errMoved
-			s.attached(r, adopted(has))
+			r.hold.lease.CompareAndSwap(l, adopted(has))
 		case s.moves(r):
 			moves = append(moves, move{r, has})
 		case left[l.id] == 0:
@@ -231,12 +213,11 @@ func (s *core) confirm(ctx context.Context, some []*renewal, left map[clientv3.L
 		}
 	}
 	atOnce(moves, func(_ int, m move) { m.err = s.attach(ctx, m.renewal, m.has) })
-	return nil
 }
 
 // attach attaches a place to a new lease. That lasts at least as long as its own, so that a renewal
 // for a shorter TTL takes nothing from what the owner counts on. The token stays.
-func (s *core) attach(ctx context.Context, r *renewal, has entry) error {
+func (s *engine) attach(ctx context.Context, r *renewal, has entry) error {
 	for again := false; ; again = true {
 		l, err := s.pool.leaseFor(ctx, max(r.of.TTL, has.lasts()-secondsMore*time.Second))
 		if err != nil {
@@ -272,24 +253,12 @@ func (s *core) attach(ctx context.Context, r *renewal, has entry) error {
 				return errMoved
 			}
 		}
-		s.attached(r, l)
+		r.hold.lease.Store(l)
 		if l.unconfirmed() { // it was kept alive by a leader that is not the one of its term
 			return errNewTerm
 		}
 		return nil
 	}
-}
-
-// attached notes that the place of r is attached to l.
-func (s *core) attached(r *renewal, l *lease) {
-	was := r.hold
-	r.hold = was.attachedTo(l)
-	s.holds.replace(r.of.Name, r.of.Owner, was, r.hold)
-}
-
-// holdOf returns a place that another handle made.
-func holdOf(e entry) *hold {
-	return &hold{key: e.key, create: e.create, slot: e.slotKey(), lease: adopted(e)}
 }
 
 // adopted is the lease of a place that another handle made. This one cannot use it again.

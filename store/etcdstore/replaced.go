@@ -148,8 +148,10 @@ func (e *quarantineError) of(op, name, node string) error {
 // longest.Least, it records the TTL under a key. The others read it when they examine the
 // cluster, and in the data that took the place of the old.
 
-// raise records the longest TTL of some leases, if that is needed.
-func (s *link) raise(ctx context.Context, op string, leases ...store.Lease) error {
+// raise records the longest TTL of some leases, if that is needed, before a request of the caller. The
+// cluster is also asked about itself now and then.
+func (s *engine) raise(ctx context.Context, op string, leases ...store.Lease) error {
+	s.examineAgain(ctx)
 	for _, l := range leases {
 		if s.replaced.longest.Covers(l.TTL) {
 			continue

@@ -341,11 +341,11 @@ func TestEtcdWithTLS(t *testing.T) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	for _, x := range []struct{ url, want string }{
-		{"etcd://" + at + "?", "etcds://"},
-		{"etcds://" + at + "?", "ca="},
-		{"etcds://" + at + "?ca=" + file("ca.pem") + "&", "cert="},
-		{"etcds://" + at + "?ca=" + file("ca.pem") + "&cert=" + file("other.pem") + "&key=" + file("other.key") + "&", "cert="},
-		{"etcds://" + server.Endpoints()[0] + "?ca=" + file("ca.pem") + "&", "etcd://"},
+		{"etcd://" + at + "?", "cannot connect"},
+		{"etcds://" + at + "?", "unknown authority"},
+		{"etcds://" + at + "?ca=" + file("ca.pem") + "&", "cannot connect"},
+		{"etcds://" + at + "?ca=" + file("ca.pem") + "&cert=" + file("other.pem") + "&key=" + file("other.key") + "&", "cannot connect"},
+		{"etcds://" + server.Endpoints()[0] + "?ca=" + file("ca.pem") + "&", "handshake failed"},
 		{"etcds://localhost:" + at[strings.LastIndex(at, ":")+1:] + "?ca=" + file("ca.pem") + "&", "match localhost"},
 	} {
 		group.Go(func() {

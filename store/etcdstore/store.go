@@ -18,13 +18,6 @@ import (
 
 // engine keeps locks in an etcd cluster.
 type engine struct {
-	core
-	// adds is how much longer than its TTL a lease can be.
-	adds time.Duration
-}
-
-// core is what the methods of an engine work with.
-type core struct {
 	*link
 	pool     *pool
 	holds    holds
@@ -71,7 +64,7 @@ func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
 func newEngine(endpoints []string, c Options) *engine {
 	l := &link{o: c, members: newMembers(endpoints, c), layout: layout{c.Prefix}, clock: clock.System(), replaced: replaced{longest: longest.New(c.MaxTTL)}, lookAfter: defaultLookAfter}
 	g := gate.New(store.ErrClosed)
-	s := &engine{core: core{link: l, gate: g, pool: &pool{link: l, gate: g}, batches: newBatches(l, g, mostAlone), searches: make(chan struct{}, mostSearches)}}
+	s := &engine{link: l, gate: g, pool: &pool{link: l, gate: g}, batches: newBatches(l, g, mostAlone), searches: make(chan struct{}, mostSearches)}
 	// Any user that may lock can write such a message, so the lease is looked at.
 	s.inbox = newInbox(l, rand.Text()[:12], func(owner string, create int64) {
 		s.holds.suspect(owner, create)
@@ -80,31 +73,16 @@ func newEngine(endpoints []string, c Options) *engine {
 	return s
 }
 
-// open learns what the cluster is, how short its leases can be, and the smallest token.
+// open learns what the cluster is, the smallest token, and the longest TTL.
 func (s *engine) open(ctx context.Context) error {
 	c := s.examine(ctx)
 	s.note(c)
 	s.asked.Store(int64(s.clock.Now()))
-	if why := c.split(); why != "" {
+	if why := cmp.Or(c.split(), c.twice()); why != "" {
 		return fmt.Errorf("%w: %s", store.ErrInvalid, why)
 	}
-	s.adds = 2 * time.Second
-	shortest, err := s.pool.grant(ctx, secondsFor(MinTTL))
-	switch {
-	case err == nil:
-		if c.alike {
-			if why := s.clones(ctx, shortest.id); why != "" {
-				return fmt.Errorf("%w: %s", store.ErrInvalid, why)
-			}
-		}
-		s.adds = max(s.adds, shortest.lasts-MinTTL)
-		s.pool.put(shortest, s.clock.Now())
-	case isFull(err): // locks can still be looked at
-		err = nil
-	}
-	if err == nil {
-		s.floor, err = s.agreeOnFloor(ctx)
-	}
+	var err error
+	s.floor, err = s.agreeOnFloor(ctx)
 	if err == nil {
 		err = s.recordTTL(ctx, 0)
 	}
@@ -126,7 +104,7 @@ func (s *engine) Caps() store.Caps {
 		Quorum:     1,
 		MinTTL:     MinTTL,
 		MaxTTL:     cmp.Or(s.o.MaxTTL, longestLease),
-		Resolution: s.adds,
+		Resolution: 2 * time.Second,
 		Timeout:    s.o.Timeout,
 		Rejoins:    true,
 		Notifies:   true,

@@ -30,8 +30,9 @@ func (w *waiting) enqueue(ctx context.Context) (g store.Grant, done bool, err er
 	t, made := s.entry(p.of, e, nil)
 	waits := txn{ifs: []condition{absent(p.key), absent(s.layout.tombstoneOf(p.of))}, then: []operation{put(p.key, encode(e.record), l.id)}}
 	t.els = append([]operation{nested(waits)}, t.els...)
-	r, err := w.commitPlace(ctx, p, t)
-	if err == errAgain {
+	r, _, err := s.commitPlace(ctx, p, t)
+	if isGone(err) && w.gone < 3 {
+		w.gone++
 		return g, false, nil
 	} else if err != nil {
 		return g, false, err
@@ -84,10 +85,10 @@ func (w *waiting) watched() []clientv3.OpOption {
 	return nil
 }
 
-// look reads the queue.
+// look reads the queue, through the log, so that the last keep-alive counts.
 func (w *waiting) look(ctx context.Context) (g store.Grant, done bool, err error) {
 	p := w.place
-	v, err := w.s.read(ctx, readingFor(p.of, p.key, p.create), w.logs()...)
+	v, err := w.s.read(ctx, readingFor(p.of, p.key, p.create), logged(p.key))
 	if err != nil {
 		return g, false, err
 	}
@@ -126,9 +127,6 @@ func (w *waiting) decide(ctx context.Context, v *view) (g store.Grant, done bool
 	if rule.Owns(ranked(v.places), me).Verdict != rule.Granted {
 		return g, false, w.wait(ctx, v, me)
 	}
-	if there, err := w.fresh(ctx); err != nil || !there {
-		return g, false, err
-	}
 	return w.take(ctx, v, me)
 }
 
@@ -142,7 +140,7 @@ func (w *waiting) wait(ctx context.Context, v *view, me int) error {
 	if p.ahead = v.position(me); v.gap > 0 && was > 0 { // others may have come behind it
 		p.ahead = min(p.ahead, was)
 	}
-	w.reason(s.refusal(ctx, w.r.Lease, v, me, p.ahead))
+	w.reason(v.refusal(w.r.Lease, me, p.ahead))
 	before := v.before
 	if me < len(v.places)-1 || v.gap == 0 {
 		before = v.places[me-1].key
@@ -160,9 +158,6 @@ func (w *waiting) wait(ctx context.Context, v *view, me int) error {
 // entered returns the grant of a place that has entered in v or earlier.
 func (w *waiting) entered(ctx context.Context, v *view, e entry) (g store.Grant, done bool, err error) {
 	if err := w.s.replaced.doubtful(w.s.clock.Now()); err != nil {
-		return g, false, err
-	}
-	if there, err := w.fresh(ctx); err != nil || !there {
 		return g, false, err
 	}
 	w.place.slot, w.place.view = e.slotKey(), v
@@ -190,9 +185,9 @@ func (w *waiting) take(ctx context.Context, v *view, me int) (g store.Grant, don
 	}
 	v = v.entered(me, is)
 	enters := len(t.then)
-	t.then = append(t.then, s.layout.notifyTurns(v, s.ops.told())...)
+	t.then = append(t.then, s.layout.notifyTurns(v)...)
 	r, ambiguous, err := s.commit(ctx, t)
-	if (isGone(err) || isTooMany(err)) && len(t.then) > enters { // perhaps because of places that are notified
+	if isGone(err) && len(t.then) > enters { // perhaps because of places that are notified
 		t.then = t.then[:enters]
 		defer s.wake(w.r.Name)
 		var again bool

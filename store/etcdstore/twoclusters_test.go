@@ -1,15 +1,10 @@
 package etcdstore_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
-
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/status"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
@@ -28,8 +23,12 @@ func single(t *testing.T, args ...string) *etcdtest.Member {
 func TestEndpointsOfTwoClusters(t *testing.T) {
 	t.Parallel()
 	same := []string{"--initial-advertise-peer-urls=http://localhost:2380", "--initial-cluster=m0=http://localhost:2380", "--initial-cluster-token=etcd-cluster"}
-	for name, args := range map[string][]string{"IDs differ": nil, "IDs are equal": same} {
+	for name, x := range map[string]struct {
+		args []string
+		why  string
+	}{"IDs differ": {nil, "different clusters"}, "IDs are equal": {same, "clusters of their own"}} {
 		t.Run(name, func(t *testing.T) {
+			args := x.args
 			one, other := single(t, args...).Addr, single(t, args...).Addr
 			for range 4 { // the endpoint to begin with is chosen at random
 				s, err := etcdstore.Open(t.Context(), urlOf(one, other), nil)
@@ -37,22 +36,28 @@ func TestEndpointsOfTwoClusters(t *testing.T) {
 					s.Close()
 					t.Fatal("opened a store with endpoints of two clusters")
 				}
-				if text := err.Error(); !errors.Is(err, store.ErrInvalid) || !strings.Contains(text, "different clusters") || !strings.Contains(text, one) || !strings.Contains(text, other) {
+				if text := err.Error(); !errors.Is(err, store.ErrInvalid) || !strings.Contains(text, x.why) || !strings.Contains(text, one) || !strings.Contains(text, other) {
 					t.Fatalf("open: %v, want an error that names both endpoints and matches store.ErrInvalid", err)
 				}
 			}
 			e, err := etcdstore.Examine(t.Context(), urlOf(one, other), nil)
-			if err != nil || e.Unusable == nil || !strings.Contains(e.Unusable.Error(), "different clusters") {
+			if err != nil || e.Unusable == nil || !strings.Contains(e.Unusable.Error(), x.why) {
 				t.Errorf("examine: %v, %v, want that the clusters differ", e.Unusable, err)
 			}
 		})
 	}
 }
 
-// Two addresses of one server are no two clusters.
+// Two addresses of one server look like two servers that were set up in the same way.
 func TestTwoEndpointsOfOneMember(t *testing.T) {
 	m := server.Members[0]
-	open(t, []string{m.Addr, strings.Replace(m.Addr, "127.0.0.1", "localhost", 1)}, etcdstore.Options{})
+	s, err := etcdstore.Open(t.Context(), urlOf(m.Addr, strings.Replace(m.Addr, "127.0.0.1", "localhost", 1)), nil)
+	if err == nil {
+		s.Close()
+	}
+	if !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), "name each member of one cluster once") {
+		t.Errorf("open: %v, want that a member is named twice", err)
+	}
 }
 
 // If a member of another cluster answers later, the store grants nothing. Leases that it has
@@ -82,31 +87,5 @@ func TestMemberOfAnotherClusterComes(t *testing.T) {
 	}
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Errorf("release: %v", err)
-	}
-}
-
-// A leader that was cut off answers for a while as if it still led: it knows no leases that its
-// successor has granted. It is still a member of the cluster.
-func TestCutOffLeaderIsNoOtherCluster(t *testing.T) {
-	t.Parallel()
-	c := three(t)
-	cut := c.Endpoints()[0]
-	behind := grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
-		if !strings.Contains(cc.Target(), cut) {
-			return invoke(ctx, method, req, reply, cc, o...)
-		}
-		switch r := reply.(type) {
-		case *etcdserverpb.StatusResponse:
-			err := invoke(ctx, method, req, reply, cc, o...)
-			r.Leader = r.Header.MemberId
-			return err
-		case *etcdserverpb.LeaseTimeToLiveResponse:
-			r.TTL = -1
-			return nil
-		}
-		return status.FromContextError(context.DeadlineExceeded).Err()
-	})
-	for range 4 { // the endpoint to begin with is chosen at random
-		open(t, c.Endpoints(), etcdstore.Options{Timeout: patience, DialOptions: []grpc.DialOption{behind}})
 	}
 }

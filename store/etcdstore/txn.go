@@ -2,7 +2,6 @@ package etcdstore
 
 import (
 	"errors"
-	"sync/atomic"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -24,26 +23,10 @@ type (
 
 func isGone(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound) }
 
-func isCompacted(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted) }
-
 func isFull(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) }
 
 // mostOps is how many operations a transaction can have by default (--max-txn-ops).
 const mostOps = 128
-
-// fewestOps is how many the store needs.
-const fewestOps = 8
-
-func isTooMany(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrTooManyOps) }
-
-// operations is how many operations a transaction can have. The zero value is mostOps; it is half of that
-// each time when the cluster has refused one.
-type operations struct{ refusals atomic.Int64 }
-
-func (o *operations) most() int { return max(fewestOps, mostOps>>min(o.refusals.Load(), 4)) }
-
-// told is how many waiters one transaction can let in.
-func (o *operations) told() int { return max(1, min(mostTold, (o.most()-fewestOps)/3)) }
 
 func absent(key string) condition { return created(key, 0) }
 

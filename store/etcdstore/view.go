@@ -238,7 +238,7 @@ func otherKind(of store.Lease, first entry) error {
 
 // refusal returns the error for the place at index me, which does not hold the lock:
 // a *store.KindError if it is for another kind than the one in use.
-func (s *link) refusal(ctx context.Context, of store.Lease, v *view, me, position int) error {
+func (v *view) refusal(of store.Lease, me, position int) error {
 	is := rule.Owns(ranked(v.places), me)
 	first := v.places[0]
 	if is.Verdict == rule.Mismatch && first.spec() != v.places[me].spec() {
@@ -248,7 +248,7 @@ func (s *link) refusal(ctx context.Context, of store.Lease, v *view, me, positio
 	if is.Blocker.Waiting {
 		blocker = v.places[v.holders()]
 	}
-	busy := s.busy(ctx, of.Name, blocker, position)
-	busy.Holder.Waiting = is.Blocker.Waiting
-	return busy
+	refused := &store.BusyError{Name: of.Name, Holder: blocker.holder(), ExpiresIn: blocker.lasts(), Position: position}
+	refused.Holder.Waiting = is.Blocker.Waiting
+	return refused
 }

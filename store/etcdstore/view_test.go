@@ -61,7 +61,7 @@ func messages(t *testing.T, v *view, freed int64) string {
 	l := layout{"base"}
 	var all []string
 	enters, number := false, ""
-	for _, op := range l.admitNext(v, "name", freed, mostTold).then {
+	for _, op := range l.admitNext(v, "name", freed).then {
 		put := op.GetRequestPut()
 		key, in := strings.CutPrefix(string(put.GetKey()), l.slots("name"))
 		switch {

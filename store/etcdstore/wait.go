@@ -15,7 +15,7 @@ import (
 
 // waiting is one pending Wait.
 type waiting struct {
-	s      *core
+	s      *engine
 	r      store.WaitRequest
 	reason func(error)
 	start  clock.Instant
@@ -38,7 +38,7 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 	if reason == nil {
 		reason = func(error) {}
 	}
-	w := &waiting{s: &s.core, r: r, reason: reason, start: s.clock.Now()}
+	w := &waiting{s: s, r: r, reason: reason, start: s.clock.Now()}
 	if p, ok := s.rejoined.Take(r.Lease); ok {
 		w.place = p
 		w.start = w.place.sent
@@ -61,7 +61,6 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 	if err := s.raise(ctx, "wait for", r.Lease); err != nil {
 		return store.Grant{}, err
 	}
-	s.examineAgain(ctx)
 	g, err := w.run(ctx)
 	if errors.Is(err, store.ErrKindMismatch) && w.place != nil {
 		// The caller may end the lease in use, and use the name for another kind.
@@ -104,7 +103,7 @@ func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 	}
 }
 
-// settle is core.settle for a place to which the lock has come. It returns how long after the start
+// settle is engine.settle for a place to which the lock has come. It returns how long after the start
 // the lease begins to count. After an error it can be called again, if there is a place.
 func (w *waiting) settle(ctx context.Context) (since time.Duration, err error) {
 	p := w.place
@@ -222,31 +221,6 @@ func (w *waiting) spread() time.Duration {
 	return w.s.lookAfter + min(time.Duration(w.place.ahead)*quickTurn, time.Second) + rand.N(time.Duration(w.place.ahead+1)*quickTurn/2)
 }
 
-// errAgain means that the lease of a new place was revoked, or lost with the data of the
-// server: another lease may do.
-var errAgain = errors.New("the lease of the place is gone")
-
-// commitPlace commits the transaction that makes a place. If it fails, nothing is left of
-// the place.
-func (w *waiting) commitPlace(ctx context.Context, p *place, t txn) (*clientv3.TxnResponse, error) {
-	r, ambiguous, err := w.s.commit(ctx, t)
-	if ambiguous {
-		p.lease.tainted.Store(true)
-	}
-	if err == nil {
-		p.lease.answered(r.Header.RaftTerm)
-		return r, nil
-	}
-	w.s.inbox.forget(p.mailbox)
-	w.s.pool.revoke(p.lease)
-	if isGone(err) && w.gone < 3 {
-		w.gone++
-		w.s.pool.forget()
-		return nil, errAgain
-	}
-	return nil, err
-}
-
 func (w *waiting) untilRefresh() time.Duration {
 	// Many waiters do not do it at the same time.
 	after := validity.RenewAfter(w.r.TTL)
@@ -283,14 +257,6 @@ func (w *waiting) finds(e entry, term uint64) {
 	}
 }
 
-// logs has a read go through the log if that makes the last keep-alive count.
-func (w *waiting) logs() []operation {
-	if w.place.lease.unconfirmed() {
-		return []operation{logged(w.place.key)}
-	}
-	return nil
-}
-
 // refresh keeps the place alive. It returns false, without a place, if that has expired. changed is
 // set if it may not wait any more.
 func (w *waiting) refresh(ctx context.Context) (there, changed bool, err error) {
@@ -311,17 +277,6 @@ func (w *waiting) refresh(ctx context.Context) (there, changed bool, err error) 
 	}
 	w.finds(all[0], r.Header.RaftTerm)
 	return true, all[0].mod != p.create, nil
-}
-
-// fresh keeps the lease of a place alive of which much is over, if a keep-alive can count. If none can,
-// settle gives the place another lease. fresh returns false, without a place, if that has expired.
-func (w *waiting) fresh(ctx context.Context) (there bool, err error) {
-	l := w.place.lease
-	if !l.isOf(w.s.replaced.inTerm()) || w.s.clock.Now().Sub(l.since()) <= w.r.TTL/2 {
-		return true, nil
-	}
-	there, _, err = w.refresh(ctx)
-	return there, err
 }
 
 // forget forgets the place.
