@@ -10,9 +10,9 @@ func (l Lease) CheckDowngrade(c Caps) error {
 	return l.Check(c)
 }
 
-// CheckResize returns nil if a lock called name can be resized so in a store of those
+// checkResize returns nil if a lock called name can be resized so in a store of those
 // capabilities. Otherwise the error matches ErrInvalid or ErrUnsupported.
-func CheckResize(name string, from, to Kind, c Caps) error {
+func checkResize(name string, from, to Kind, c Caps) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}

@@ -265,7 +265,7 @@ func (s *Store) Downgrade(ctx context.Context, r Lease) (Grant, error) {
 // A store with several nodes keeps the number: the error matches ErrUnsupported, and says to
 // use a lock with another name.
 func (s *Store) Resize(ctx context.Context, name string, from, to Kind) error {
-	if err := CheckResize(name, from, to, s.Caps()); err != nil {
+	if err := checkResize(name, from, to, s.Caps()); err != nil {
 		return err
 	}
 	_, err := call(s, ctx, false, func(ctx context.Context) (struct{}, error) {

@@ -81,32 +81,3 @@ func Example_sqlRow() {
 	// <nil>
 	// "invoices[id=42]" refuses fencing token 33: it has seen 34, so the lease is over and a later holder has written
 }
-
-// With a lock that has no tokens: the row has the owner.
-func Example_sqlOwner() {
-	db, err := sql.Open("sqlite", ":memory:")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return
-	}
-	defer db.Close()
-	db.SetMaxOpenConns(1)
-	ctx := context.Background()
-	if _, err := db.ExecContext(ctx, `CREATE TABLE invoices (id INTEGER PRIMARY KEY, state TEXT, owner TEXT); INSERT INTO invoices VALUES (42, 'open', NULL)`); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return
-	}
-
-	row := sqlguard.Row{Table: "invoices", Key: map[string]any{"id": 42}, Column: "owner"}
-	for _, owner := range []string{"first", "second"} { // from lease.Owner(), when the lease begins
-		if err := sqlguard.SQLite.ClaimRow(ctx, db, row, owner); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return
-		}
-	}
-	fmt.Println(sqlguard.SQLite.UpdateOwned(ctx, db, row, "second", "state = ?", "paid"))
-	fmt.Println(sqlguard.SQLite.UpdateOwned(ctx, db, row, "first", "state = ?", "cancelled"))
-	// Output:
-	// <nil>
-	// invoices[id=42] belongs to "second" now, so "first" may not change it
-}

@@ -93,7 +93,7 @@ func frozen(t *testing.T, job task) (h *holder, second writer, thaw func()) {
 	if lease.Token() <= first.Token {
 		t.Fatalf("token %v after %v, want a larger one", lease.Token(), first.Token)
 	}
-	return h, writer{token: lease.Token(), owner: lease.Owner(), guarded: job.Guarded, name: "B"}, func() {
+	return h, writer{token: lease.Token(), guarded: job.Guarded, name: "B"}, func() {
 		t.Helper()
 		if _, err := io.WriteString(h.in, "\n"); err != nil {
 			t.Fatal(err)
@@ -107,7 +107,7 @@ func frozen(t *testing.T, job task) (h *holder, second writer, thaw func()) {
 // kinds returns all ways to guard data, each with what makes the goods.
 func kinds() map[string]func(t *testing.T, guarded bool) goods {
 	all := map[string]func(*testing.T, bool) goods{}
-	for _, how := range []string{"tx", "row", "owner"} {
+	for _, how := range []string{"tx", "row"} {
 		for _, f := range usual {
 			all[f.name+" "+how] = func(t *testing.T, _ bool) goods { return sqlGoodsOf(t, f, how) }
 		}
@@ -213,7 +213,7 @@ func TestFrozenHolderCannotWrite(t *testing.T) {
 				if after != "B" || late.Wrote {
 					t.Errorf("the text is %q, want B; the late holder: %+v, want its write refused", after, late)
 				}
-				if s := late.Stale; s != nil && (s.Offered != late.Token || s.Highest != second.token) || s == nil && late.Owned != second.owner {
+				if s := late.Stale; s == nil || s.Offered != late.Token || s.Highest != second.token {
 					t.Errorf("the late holder, with token %v, reported %+v, want a refusal for %+v", late.Token, late, second)
 				}
 			})

@@ -30,7 +30,6 @@ type goods struct {
 // writer is a holder that writes.
 type writer struct {
 	token   fence.Token
-	owner   string
 	guarded bool
 	name    string
 }
@@ -76,7 +75,7 @@ type sqlGoods struct {
 
 // create makes the table with the one row.
 func (g *sqlGoods) create(ctx context.Context) error {
-	_, err := g.db.ExecContext(ctx, `CREATE TABLE `+g.Name+` (id INT PRIMARY KEY, content VARCHAR(100) NOT NULL, token BIGINT, owner VARCHAR(100))`)
+	_, err := g.db.ExecContext(ctx, `CREATE TABLE `+g.Name+` (id INT PRIMARY KEY, content VARCHAR(100) NOT NULL, token BIGINT)`)
 	if err != nil {
 		return err
 	}
@@ -84,18 +83,11 @@ func (g *sqlGoods) create(ctx context.Context) error {
 	return errors.Join(err, g.guard.CreateTable(ctx, g.db))
 }
 
-func (g *sqlGoods) row(column string) sqlguard.Row {
-	return sqlguard.Row{Table: g.Name, Key: map[string]any{"id": 1}, Column: column}
+func (g *sqlGoods) row() sqlguard.Row {
+	return sqlguard.Row{Table: g.Name, Key: map[string]any{"id": 1}, Column: "token"}
 }
 
-func (g *sqlGoods) begin(ctx context.Context, w writer) (string, error) {
-	if g.how == "owner" && w.guarded {
-		if err := g.Dialect.ClaimRow(ctx, g.db, g.row("owner"), w.owner); err != nil {
-			return "", err
-		}
-	}
-	return g.read(ctx)
-}
+func (g *sqlGoods) begin(ctx context.Context, _ writer) (string, error) { return g.read(ctx) }
 
 func (g *sqlGoods) write(ctx context.Context, w writer, before string) error {
 	set := rebind(g.Dialect, "content = ?")
@@ -103,9 +95,7 @@ func (g *sqlGoods) write(ctx context.Context, w writer, before string) error {
 	case !w.guarded:
 		return g.update(ctx, g.db, before+w.name)
 	case g.how == "row":
-		return g.Dialect.UpdateRow(ctx, g.db, g.row("token"), w.token, set, before+w.name)
-	case g.how == "owner":
-		return g.Dialect.UpdateOwned(ctx, g.db, g.row("owner"), w.owner, set, before+w.name)
+		return g.Dialect.UpdateRow(ctx, g.db, g.row(), w.token, set, before+w.name)
 	}
 	return g.guard.Tx(ctx, g.db, "goods", w.token, func(tx *sql.Tx) error { return g.update(ctx, tx, before+w.name) })
 }

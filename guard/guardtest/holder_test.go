@@ -11,7 +11,6 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/fence"
-	"github.com/leasehold-dev/leasehold/guard/sqlguard"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
@@ -32,7 +31,6 @@ type report struct {
 	Token  fence.Token
 	Wrote  bool
 	Stale  *fence.StaleError // refused for
-	Owned  string            // refused by this owner
 	Failed string            // by anything else
 }
 
@@ -83,7 +81,7 @@ func beHolder() {
 			fail(err)
 		}
 	}
-	w := writer{token: lease.Token(), owner: lease.Owner(), guarded: job.Guarded, name: "A"}
+	w := writer{token: lease.Token(), guarded: job.Guarded, name: "A"}
 	if job.Inside {
 		err = data.(*sqlGoods).change(ctx, w, think)
 	} else {
@@ -95,12 +93,9 @@ func beHolder() {
 		err = data.write(ctx, w, before)
 	}
 	r := report{Token: lease.Token(), Wrote: err == nil}
-	var owned *sqlguard.OwnerError
 	switch {
 	case err == nil:
 	case errors.As(err, &r.Stale):
-	case errors.As(err, &owned):
-		r.Owned = owned.Found
 	default:
 		r.Failed = err.Error()
 	}

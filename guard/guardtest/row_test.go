@@ -10,28 +10,26 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/guard/sqlguard"
-	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
 // rows makes a table with a key of two columns and two rows, and returns one of them. It
 // fails the test if the other is changed.
-func (d *database) rows(t *testing.T, column string) sqlguard.Row {
+func (d *database) rows(t *testing.T) sqlguard.Row {
 	t.Helper()
 	table := d.table("data")
-	d.exec(t, `CREATE TABLE `+table+` (tenant INT NOT NULL, id INT NOT NULL, content VARCHAR(200) NOT NULL, token BIGINT, owner VARCHAR(100), PRIMARY KEY (tenant, id))`)
+	d.exec(t, `CREATE TABLE `+table+` (tenant INT NOT NULL, id INT NOT NULL, content VARCHAR(200) NOT NULL, token BIGINT, PRIMARY KEY (tenant, id))`)
 	d.exec(t, `INSERT INTO `+table+` (tenant, id, content) VALUES (1, 1, ''), (1, 2, 'untouched')`)
 	t.Cleanup(func() {
 		var content string
-		var token, owner any
-		err := d.QueryRowContext(context.Background(), `SELECT content, token, owner FROM `+table+` WHERE id = 2`).Scan(&content, &token, &owner)
-		if err != nil || content != "untouched" || token != nil || owner != nil {
-			t.Errorf("the other row is %q, %v, %v (%v), want it unchanged", content, token, owner, err)
+		var token any
+		err := d.QueryRowContext(context.Background(), `SELECT content, token FROM `+table+` WHERE id = 2`).Scan(&content, &token)
+		if err != nil || content != "untouched" || token != nil {
+			t.Errorf("the other row is %q, %v (%v), want it unchanged", content, token, err)
 		}
 	})
-	return sqlguard.Row{Table: table, Key: map[string]any{"tenant": 1, "id": 1}, Column: column}
+	return sqlguard.Row{Table: table, Key: map[string]any{"tenant": 1, "id": 1}, Column: "token"}
 }
 
 func (d *database) content(t *testing.T, row sqlguard.Row) (content string) {
@@ -57,7 +55,7 @@ func (d *database) inTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 
 func TestRowRefusesOlderTokens(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
-		row := d.rows(t, "token")
+		row := d.rows(t)
 		ctx := t.Context()
 		set := d.rebind("content = ?")
 		const first, second fence.Token = 1_795_275_000_000_001, 1_795_275_000_000_002
@@ -95,7 +93,7 @@ func TestRowRefusesOlderTokens(t *testing.T) {
 // Every writer adds its token to the text in the row.
 func TestRowWritersAtOnce(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
-		row := d.rows(t, "token")
+		row := d.rows(t)
 		set := d.rebind("content = content || ?")
 		if d.dialect == sqlguard.MySQL {
 			set = "content = CONCAT(content, ?)"
@@ -132,7 +130,7 @@ func TestRowWritersAtOnce(t *testing.T) {
 // The caller's transaction may have begun before a write with a larger token. (Not in a file, where a transaction that has read keeps others from writing.)
 func TestRowInATransactionThatBeganEarlier(t *testing.T) {
 	on(t, slices.DeleteFunc(slices.Clone(flavours), flavour.file), func(t *testing.T, d *database) {
-		row := d.rows(t, "token")
+		row := d.rows(t)
 		ctx := t.Context()
 		set := d.rebind("content = ?")
 		err := d.inTx(ctx, func(tx *sql.Tx) error {
@@ -153,95 +151,6 @@ func TestRowInATransactionThatBeganEarlier(t *testing.T) {
 		}
 		if got := d.content(t, row); got != "new" {
 			t.Errorf("the row has %q, want %q", got, "new")
-		}
-	})
-}
-
-func TestOwnerInTheRow(t *testing.T) {
-	onEach(t, func(t *testing.T, d *database) {
-		row := d.rows(t, "owner")
-		ctx := t.Context()
-		set := d.rebind("content = ?")
-		update := func(owner, content string) error {
-			return d.dialect.UpdateOwned(ctx, d.DB, row, owner, set, content)
-		}
-		disowned := func(err error, owner, found string) {
-			t.Helper()
-			var e *sqlguard.OwnerError
-			if !errors.Is(err, sqlguard.ErrNotOwner) || !errors.As(err, &e) || e.Owner != owner || e.Found != found {
-				t.Errorf("got %v, want %s refused for %q", err, owner, found)
-			}
-		}
-		disowned(update("a", "early"), "a", "")
-		for _, owner := range []string{"a", "a", "b"} { // a claim may be repeated
-			if err := d.dialect.ClaimRow(ctx, d.DB, row, owner); err != nil {
-				t.Fatal(err)
-			}
-		}
-		disowned(update("a", "late"), "a", "b")
-		for range 2 { // and an update
-			if err := update("b", "right"); err != nil {
-				t.Error(err)
-			}
-		}
-		if got := d.content(t, row); got != "right" {
-			t.Errorf("the row has %q, want %q", got, "right")
-		}
-		// A claim that is itself late takes the row from the current holder, whose
-		// next update is refused. The late one must read after its claim, so it loses nothing.
-		if err := d.dialect.ClaimRow(ctx, d.DB, row, "a"); err != nil {
-			t.Fatal(err)
-		}
-		disowned(update("b", "more"), "b", "a")
-		missing := row
-		missing.Key = map[string]any{"tenant": 2, "id": 1}
-		for _, err := range []error{d.dialect.ClaimRow(ctx, d.DB, missing, "a"), d.dialect.UpdateOwned(ctx, d.DB, missing, "a", set, "x")} {
-			if !errors.Is(err, sql.ErrNoRows) {
-				t.Errorf("a row that does not exist: %v, want %v", err, sql.ErrNoRows)
-			}
-		}
-	})
-}
-
-// A late write of a holder is refused when the next has claimed the row, also if both are
-// goroutines of one client.
-func TestOwnerInTheRowWithinAProcess(t *testing.T) {
-	onEach(t, func(t *testing.T, d *database) {
-		row := d.rows(t, "owner")
-		ctx := t.Context()
-		st := memstore.New(nil)
-		defer st.Close()
-		lock := leasehold.New(st, nil).Mutex("a")
-		former, err := lock.Acquire(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var next *leasehold.Lease
-		var once sync.Once
-		waits := make(chan struct{})
-		waiting := lock.With(leasehold.LockOptions{OnWait: func(error) { once.Do(func() { close(waits) }) }})
-		done := make(chan error)
-		go func() {
-			var err error
-			next, err = waiting.Acquire(ctx)
-			done <- err
-		}()
-		<-waits
-		if err := d.dialect.ClaimRow(ctx, d.DB, row, former.Owner()); err != nil {
-			t.Error(err)
-		}
-		if err := former.Release(ctx); err != nil {
-			t.Error(err)
-		}
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-		defer next.Release(ctx)
-		if err := d.dialect.ClaimRow(ctx, d.DB, row, next.Owner()); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.dialect.UpdateOwned(ctx, d.DB, row, former.Owner(), d.rebind("content = ?"), "late"); !errors.Is(err, sqlguard.ErrNotOwner) {
-			t.Errorf("a late write of the former holder: %v, want it refused", err)
 		}
 	})
 }

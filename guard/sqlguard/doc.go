@@ -2,7 +2,7 @@
 // over. It supports PostgreSQL, MySQL, MariaDB and SQLite through database/sql;
 // the program chooses the driver. It knows nothing of locks, only fencing tokens.
 //
-// There are three ways to guard a write. They protect different things.
+// There are two ways to guard a write. They protect different things.
 //
 // # A fenced transaction
 //
@@ -26,18 +26,9 @@
 // ... AND token <= $token, and reports why it was refused. It needs neither a
 // table of the guard nor a transaction, and protects that one row.
 //
-// # The owner in the row itself
-//
-// Dialect.ClaimRow writes the lease's owner to the row, and Dialect.UpdateOwned
-// changes the row only while that owner is still in it. This compare-and-set
-// needs unique owners but no order among them, so it works with locks that have
-// no tokens. Claim first, then read, then update: what was read before the claim
-// may be out of date. A late claim by a former holder succeeds, and the current
-// holder's update is then refused; no update is lost either way.
-//
 // # Isolation
 //
-// All three are correct at READ COMMITTED (the default of PostgreSQL), REPEATABLE
+// Both are correct at READ COMMITTED (the default of PostgreSQL), REPEATABLE
 // READ (the default of MySQL) and SERIALIZABLE. At READ COMMITTED concurrent
 // writers wait for each other, even the first two of a resource, and nothing has
 // to be retried. At the stricter levels, and in SQLite, the database may refuse

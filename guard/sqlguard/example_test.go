@@ -42,14 +42,3 @@ func ExampleDialect_UpdateRow() {
 		log.Fatal("the row was not changed: a later holder has written it")
 	}
 }
-
-// With a lock that has no tokens, the row holds its owner.
-func ExampleDialect_UpdateOwned() {
-	row := sqlguard.Row{Table: "invoices", Key: map[string]any{"id": 42}, Column: "owner"}
-	if err := sqlguard.PostgreSQL.ClaimRow(ctx, db, row, lease.Owner()); err != nil { // when the lease begins
-		log.Fatal(err)
-	}
-	if err := sqlguard.PostgreSQL.UpdateOwned(ctx, db, row, lease.Owner(), "state = $1", "paid"); err != nil {
-		log.Fatal(err) // sqlguard.ErrNotOwner: the row belongs to a later owner, and was not changed
-	}
-}

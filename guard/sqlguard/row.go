@@ -10,17 +10,15 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 )
 
-// Row names a row of a table of the caller, and the column that decides which
-// writers are accepted. That column has either tokens (a 64-bit integer, NULL or
-// 0 until the first write) or owners (text, NULL or empty until the first claim,
-// compared as the database compares it). Names are letters, digits and _; a
-// schema goes before a dot.
+// Row names a row of a table of the caller, and the column with the largest token
+// that has written the row: a 64-bit integer, NULL or 0 until the first write.
+// Names are letters, digits and _; a schema goes before a dot.
 type Row struct {
 	Table string
 	// Key has the values, by column, that identify the row. It must match exactly
 	// one row.
 	Key map[string]any
-	// Column is the column with the token or the owner.
+	// Column is the column with the token.
 	Column string
 }
 
@@ -53,16 +51,9 @@ func (d Dialect) UpdateRow(ctx context.Context, db Execer, row Row, token fence.
 	if err := token.Check(); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrInvalid, row, err)
 	}
-	u, err := d.update(row, set, args, int64(token), "(%[1]s <= %[2]s OR %[1]s IS NULL)")
+	u, err := d.update(row, token, set, args)
 	if err != nil {
 		return err
 	}
-	return u.run(ctx, db, func(found any) (bool, error) {
-		highest, err := asToken(found)
-		if err != nil {
-			return false, fmt.Errorf("sqlguard: %s: column %s: %w", row, row.Column, err)
-		}
-		_, err = fence.Admit(row.String(), highest, token)
-		return highest == token, err
-	})
+	return u.run(ctx, db, token)
 }

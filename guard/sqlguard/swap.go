@@ -22,10 +22,8 @@ type update struct {
 	lookArgs []any
 }
 
-// update builds the statements. The column is set to value. condition, if not
-// empty, is a format for the condition on the column (first argument) and the
-// value (second).
-func (d Dialect) update(row Row, set string, args []any, value any, condition string) (update, error) {
+// update builds the statements that set the column to the token.
+func (d Dialect) update(row Row, token fence.Token, set string, args []any) (update, error) {
 	err := errors.Join(d.check(), identifier(row.Table), identifier(row.Column))
 	for name := range row.Key {
 		err = errors.Join(err, identifier(name))
@@ -47,16 +45,14 @@ func (d Dialect) update(row Row, set string, args []any, value any, condition st
 		b.WriteString(set + ", ")
 	}
 	// Set in every case: it is at once the new value, or already there.
-	b.WriteString(row.Column + " = " + bind(&u.args, value) + " WHERE ")
+	b.WriteString(row.Column + " = " + bind(&u.args, int64(token)) + " WHERE ")
 	where := make([]string, 0, len(row.Key))
 	whereLook := make([]string, 0, len(row.Key))
 	for _, name := range slices.Sorted(maps.Keys(row.Key)) {
 		where = append(where, name+" = "+bind(&u.args, row.Key[name]))
 		whereLook = append(whereLook, name+" = "+bind(&u.lookArgs, row.Key[name]))
 	}
-	if condition != "" {
-		where = append(where, fmt.Sprintf(condition, row.Column, bind(&u.args, value)))
-	}
+	where = append(where, fmt.Sprintf("(%[1]s <= %[2]s OR %[1]s IS NULL)", row.Column, bind(&u.args, int64(token))))
 	b.WriteString(strings.Join(where, " AND "))
 	u.sql = b.String()
 	u.look = "SELECT " + row.Column + " FROM " + row.Table + " WHERE " + strings.Join(whereLook, " AND ")
@@ -66,10 +62,8 @@ func (d Dialect) update(row Row, set string, args []any, value any, condition st
 	return u, nil
 }
 
-// run runs the update. If it changed no row, judge decides by what it found in
-// the column. It returns same if the update would leave just that, or an error
-// that says why the update was refused.
-func (u update) run(ctx context.Context, db Execer, judge func(found any) (same bool, err error)) error {
+// run runs the update. If it changed no row, the token in the column says why.
+func (u update) run(ctx context.Context, db Execer, token fence.Token) error {
 	again := newTries()
 	seen := 0 // how many times in a row the column already had the value
 	for range 1000 {
@@ -97,11 +91,15 @@ func (u update) run(ctx context.Context, db Execer, judge func(found any) (same 
 		if err := db.QueryRowContext(ctx, u.look, u.lookArgs...).Scan(&found); err != nil {
 			return fmt.Errorf("sqlguard: %s: %w", u.row, err)
 		}
-		same, err := judge(found)
-		switch {
-		case err != nil:
+		highest, err := asToken(found)
+		if err != nil {
+			return fmt.Errorf("sqlguard: %s: column %s: %w", u.row, u.row.Column, err)
+		}
+		if _, err := fence.Admit(u.row.String(), highest, token); err != nil {
 			return err
-		case !same:
+		}
+		switch {
+		case highest != token:
 			seen = 0 // changed between the two statements; it may work now
 		case seen == 1:
 			// MySQL does not count rows that an update matched but left
@@ -126,22 +124,13 @@ func asToken(v any) (fence.Token, error) {
 		}
 	case uint64:
 		return fence.Token(v), nil
-	case []byte, string:
-		if text := asText(v); text != "0" {
-			return fence.Parse(text)
+	case []byte:
+		return asToken(string(v))
+	case string:
+		if v != "0" {
+			return fence.Parse(v)
 		}
 		return 0, nil
 	}
 	return 0, fmt.Errorf("%w: %.40s (%T)", fence.ErrInvalid, fmt.Sprint(v), v)
-}
-
-// asText converts what a driver returns for text.
-func asText(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return ""
-	case []byte:
-		return string(v)
-	}
-	return fmt.Sprint(v)
 }

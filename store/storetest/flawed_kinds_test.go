@@ -241,9 +241,6 @@ func (s *manifold) Downgrade(_ context.Context, r store.Lease) (store.Grant, err
 }
 
 func (s *manifold) Resize(_ context.Context, name string, from, to store.Kind) error {
-	if err := store.CheckResize(name, from, to, s.Caps()); err != nil {
-		return err
-	}
 	ans := s.step(name, func(r rule.Record, now clock.Instant) (rule.Record, rule.Answer) {
 		next, ans := rule.Resize(r, rule.Spec(from.Normal()), rule.Spec(to.Normal()), now)
 		switch {

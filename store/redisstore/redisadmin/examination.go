@@ -61,11 +61,10 @@ type Examined struct {
 
 // Server holds what a server reports about itself.
 type Server struct {
-	// Product is "redis" or "valkey". Version is that of Redis, or of the Redis version
-	// that the server is compatible with.
-	Product, Version string
-	RunID            string // changes at every start
-	Uptime           time.Duration
+	// Version is that of Redis, or of the Redis version that the server is compatible with.
+	Version string
+	RunID   string // changes at every start
+	Uptime  time.Duration
 	// Mode is "standalone", "cluster" or "sentinel".
 	Mode    string
 	Loading bool // the server is still reading its data

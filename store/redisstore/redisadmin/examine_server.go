@@ -69,16 +69,13 @@ func parseServer(info string) Server {
 		return n
 	}
 	s := Server{
-		Product: "redis", Version: is["redis_version"], RunID: is["run_id"], Mode: is["redis_mode"],
+		Version: is["redis_version"], RunID: is["run_id"], Mode: is["redis_mode"],
 		Uptime: time.Duration(number("uptime_in_seconds")) * time.Second, Loading: is["loading"] == "1",
 		Replica: is["role"] != "" && is["role"] != "master", Replicas: int(number("connected_slaves")),
 		Memory: number("used_memory"), MaxMemory: number("maxmemory"), SystemMemory: number("total_system_memory"),
 		Eviction: is["maxmemory_policy"], Evicted: number("evicted_keys"),
 		AppendOnly: is["aof_enabled"] == "1",
 		SaveFails:  is["rdb_last_bgsave_status"] == "err" || is["aof_last_write_status"] == "err",
-	}
-	if is["server_name"] != "" {
-		s.Product = is["server_name"]
 	}
 	if s.Replica {
 		s.Master = net.JoinHostPort(is["master_host"], is["master_port"])

@@ -86,16 +86,16 @@ func TestParseServer(t *testing.T) {
 		info string
 		want Server
 	}{
-		{"", Server{Product: "redis"}},
+		{"", Server{}},
 		{"# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.0\r\nredis_mode:standalone\r\nrun_id:ab\r\nuptime_in_seconds:61\r\n",
-			Server{Product: "valkey", Version: "7.2.4", Mode: "standalone", RunID: "ab", Uptime: 61 * time.Second}},
-		{"role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\n", Server{Product: "redis", Replica: true, Master: "10.0.0.1:6379"}},
-		{"role:active-replica\r\nmaster_host:::1\r\nmaster_port:6379\r\n", Server{Product: "redis", Replica: true, Master: "[::1]:6379"}},
+			Server{Version: "7.2.4", Mode: "standalone", RunID: "ab", Uptime: 61 * time.Second}},
+		{"role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\n", Server{Replica: true, Master: "10.0.0.1:6379"}},
+		{"role:active-replica\r\nmaster_host:::1\r\nmaster_port:6379\r\n", Server{Replica: true, Master: "[::1]:6379"}},
 		{"role:master\r\nconnected_slaves:2\r\nloading:1\r\naof_enabled:1\r\naof_last_write_status:err\r\n",
-			Server{Product: "redis", Replicas: 2, Loading: true, AppendOnly: true, SaveFails: true}},
+			Server{Replicas: 2, Loading: true, AppendOnly: true, SaveFails: true}},
 		{"used_memory:7\r\nmaxmemory:9\r\ntotal_system_memory:11\r\nmaxmemory_policy:allkeys-lru\r\nevicted_keys:3\r\n",
-			Server{Product: "redis", Memory: 7, MaxMemory: 9, SystemMemory: 11, Eviction: "allkeys-lru", Evicted: 3}},
-		{"uptime_in_seconds:soon\r\nused_memory:-1\r\nconnected_slaves\r\n:x\r\n", Server{Product: "redis"}},
+			Server{Memory: 7, MaxMemory: 9, SystemMemory: 11, Eviction: "allkeys-lru", Evicted: 3}},
+		{"uptime_in_seconds:soon\r\nused_memory:-1\r\nconnected_slaves\r\n:x\r\n", Server{}},
 	} {
 		if got := parseServer(c.info); got != c.want {
 			t.Errorf("%q:\n%+v, want\n%+v", c.info, got, c.want)
