@@ -97,7 +97,7 @@ func TestLinksBetweenRunbookAndCodes(t *testing.T) {
 		}
 	}
 	add(`(?m)^\s+- alert: (\w+)$`, read("adapters/prometheus/alerts.yml"))
-	add(`(?m)^\s+\w+ +Code = "([\w-]+)"$`, read("cmd/leasehold/internal/doctor/codes.go"))
+	add(`(?m)^\t\{"([\w-]+)", `, read("cmd/leasehold/internal/doctor/kinds.go"))
 	add(`(?m)^\s+\w+ += (1\d\d)\b`, read("cmd/leasehold/internal/runner/runner.go"), read("cmd/leasehold/internal/cli/exit.go"))
 	for name := range want {
 		if !rows[name] {

@@ -48,7 +48,7 @@ func TestEveryStoreHasADoctor(t *testing.T) {
 // A server may say anything; what is printed is harmless.
 func TestFindingsAreSafe(t *testing.T) {
 	var b strings.Builder
-	fs := []doctor.Finding{{Severity: doctor.Error, Code: doctor.LoginRefused, Node: "a\x1b[2J", Message: oneLine("no\r\n\x1b[31m redis://u:secret@h"), Advice: "do"}}
+	fs := []doctor.Finding{{Severity: doctor.Error, Code: "login-refused", Node: "a\x1b[2J", Message: oneLine("no\r\n\x1b[31m redis://u:secret@h"), Advice: "do"}}
 	if err := writeFindings(&b, fs, false); err != nil {
 		t.Fatal(err)
 	}

@@ -32,17 +32,17 @@ func TestRealCluster(t *testing.T) {
 	}
 	codes, said := look("")
 	for _, s := range c.Masters {
-		if !has(codes, PersistenceNone, s.Addr()) {
+		if !has(codes, "persistence-none", s.Addr()) {
 			t.Errorf("%s has the findings %q, want persistence-none", s.Addr(), codes)
 		}
 		if keys := s.Keys(t); len(keys) != 0 {
 			t.Errorf("keys %q are left, want none", keys)
 		}
 	}
-	if slices.ContainsFunc(codes, func(s string) bool { return strings.HasPrefix(s, "error:") }) || strings.Contains(strings.Join(codes, " "), string(Cluster)+" ") {
+	if slices.ContainsFunc(codes, func(s string) bool { return strings.HasPrefix(s, "error:") }) || strings.Contains(strings.Join(codes, " "), string("cluster")+" ") {
 		t.Errorf("a sound cluster: %q\n%s", codes, said)
 	}
-	if has(codes, WaitersPoll, c.Masters[0].Addr()) {
+	if has(codes, "waiters-poll", c.Masters[0].Addr()) {
 		t.Errorf("unexpected finding waiters-poll: %s", said)
 	}
 
@@ -55,15 +55,15 @@ func TestRealCluster(t *testing.T) {
 		}
 	}
 	codes, said = look("u:pw@")
-	if !has(codes, Eviction, c.Masters[1].Addr()) || has(codes, Eviction, c.Masters[0].Addr()) {
+	if !has(codes, "eviction", c.Masters[1].Addr()) || has(codes, "eviction", c.Masters[0].Addr()) {
 		t.Errorf("a server that evicts: %q, want the finding only at that server", codes)
 	}
-	if !has(codes, RightMissing, c.Masters[1].Addr()) || !strings.Contains(said, "linsert") || !has(codes, WaitersPoll, c.Masters[0].Addr()) {
+	if !has(codes, "right-missing", c.Masters[1].Addr()) || !strings.Contains(said, "linsert") || !has(codes, "waiters-poll", c.Masters[0].Addr()) {
 		t.Errorf("missing rights: %q\n%s", codes, said)
 	}
 	c.Masters[2].Text(t, "CLUSTER", "DELSLOTS", "16383")
 	c.Masters[0].Text(t, "CLUSTER", "DELSLOTS", "16383")
-	if codes, said = look(""); !has(codes, SlotsUnserved, "") || !strings.Contains(said, "1 of 16384") {
+	if codes, said = look(""); !has(codes, "slots-unserved", "") || !strings.Contains(said, "1 of 16384") {
 		t.Errorf("without a server for one slot: %q\n%s", codes, said)
 	}
 	alone := redistest.Start(t)
@@ -71,13 +71,13 @@ func TestRealCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fs := RedisCluster(e); len(fs) != 1 || fs[0].Code != NoCluster || fs[0].Severity != Error || fs[0].Node != alone.Addr() || !strings.Contains(fs[0].Advice, "redis://") {
+	if fs := RedisCluster(e); len(fs) != 1 || fs[0].Code != "no-cluster" || fs[0].Severity != Error || fs[0].Node != alone.Addr() || !strings.Contains(fs[0].Advice, "redis://") {
 		t.Errorf("a server in no cluster: %+v, want one error that advises redis://", fs)
 	}
 	for _, s := range c.Masters {
 		s.Kill()
 	}
-	if codes, _ = look(""); !has(codes, NodeUnreachable, c.Masters[0].Addr()) {
+	if codes, _ = look(""); !has(codes, "node-unreachable", c.Masters[0].Addr()) {
 		t.Errorf("with all servers down: %q, want the finding node-unreachable", codes)
 	}
 }

@@ -1,5 +1,3 @@
-// Package doctor draws conclusions from the facts about a store: what endangers
-// locks, and what to do about it. It collects no facts itself.
 package doctor
 
 import (
@@ -66,25 +64,28 @@ type report struct {
 // add adds a finding about one node, or about the whole store if node is empty.
 // It fills in the advice for the code.
 func (r *report) add(s Severity, c Code, node, format string, args ...any) {
-	do := advice[c]
-	if other, ok := adviceForSeveral[c]; ok && r.several {
-		do = other
+	f := Finding{Severity: s, Code: c, Node: node, Message: fmt.Sprintf(format, args...)}
+	if i := orderOf(c); i >= 0 {
+		if f.Advice = kinds[i].advice; r.several && kinds[i].several != "" {
+			f.Advice = kinds[i].several
+		}
 	}
-	r.findings = append(r.findings, Finding{Severity: s, Code: c, Node: node, Message: fmt.Sprintf(format, args...), Advice: do})
+	r.findings = append(r.findings, f)
 }
 
 // sorted returns the findings, worst first and grouped by code. The result is
 // never nil.
 func (r *report) sorted() []Finding {
-	order := map[Code]int{}
-	for i, c := range Codes() {
-		order[c] = i
-	}
 	slices.SortStableFunc(r.findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(order[a.Code], order[b.Code]))
+		return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(orderOf(a.Code), orderOf(b.Code)))
 	})
 	if r.findings == nil {
 		return []Finding{}
 	}
 	return r.findings
+}
+
+// orderOf returns where a code stands among the kinds.
+func orderOf(c Code) int {
+	return slices.IndexFunc(kinds, func(k kind) bool { return k.code == c })
 }

@@ -25,19 +25,19 @@ var etcdCases = []struct {
 	code     Code
 	says     string
 }{
-	{func(e *etcdstore.Examination) { e.Unusable = errors.New("permission denied") }, Error, EtcdUnusable, "permission denied"},
-	{func(e *etcdstore.Examination) { e.Members[1].Version = "3.4.23" }, Warning, EtcdNotSafe, "3.4.31"},
-	{func(e *etcdstore.Examination) { e.Voters, e.Members = 1, e.Members[:1] }, Info, EtcdFewMembers, "1 voting"},
-	{func(e *etcdstore.Examination) { e.Members = e.Members[:2] }, Warning, EtcdMembersUnnamed, "names 2"},
-	{func(e *etcdstore.Examination) { e.Restored = true }, Warning, EtcdRestored, "backup"},
-	{func(e *etcdstore.Examination) { e.Uncompacted = true }, Warning, EtcdUncompacted, "100000"},
-	{func(e *etcdstore.Examination) { e.Members[2].Err = errors.New("connection refused") }, Warning, EtcdMemberDown, "refused"},
+	{func(e *etcdstore.Examination) { e.Unusable = errors.New("permission denied") }, Error, "etcd-unusable", "permission denied"},
+	{func(e *etcdstore.Examination) { e.Members[1].Version = "3.4.23" }, Warning, "etcd-not-safe", "3.4.31"},
+	{func(e *etcdstore.Examination) { e.Voters, e.Members = 1, e.Members[:1] }, Info, "etcd-few-members", "1 voting"},
+	{func(e *etcdstore.Examination) { e.Members = e.Members[:2] }, Warning, "etcd-members-unnamed", "names 2"},
+	{func(e *etcdstore.Examination) { e.Restored = true }, Warning, "etcd-restored", "backup"},
+	{func(e *etcdstore.Examination) { e.Uncompacted = true }, Warning, "etcd-uncompacted", "100000"},
+	{func(e *etcdstore.Examination) { e.Members[2].Err = errors.New("connection refused") }, Warning, "etcd-member-down", "refused"},
 	{func(e *etcdstore.Examination) {
 		e.Members = append(e.Members, etcdstore.Member{Endpoint: "d", Learner: true})
-	}, Warning, EtcdLearner, "learner"},
-	{func(e *etcdstore.Examination) { e.Members[2].Leader = 0 }, Error, EtcdNoLeader, "no leader"},
-	{func(e *etcdstore.Examination) { e.Members[2].Errors = []string{"NOSPACE"} }, Error, EtcdAlarm, "NOSPACE"},
-	{func(e *etcdstore.Examination) { e.Members[2].Took = 2 * time.Second }, Warning, EtcdSlow, "2s"},
+	}, Warning, "etcd-learner", "learner"},
+	{func(e *etcdstore.Examination) { e.Members[2].Leader = 0 }, Error, "etcd-no-leader", "no leader"},
+	{func(e *etcdstore.Examination) { e.Members[2].Errors = []string{"NOSPACE"} }, Error, "etcd-alarm", "NOSPACE"},
+	{func(e *etcdstore.Examination) { e.Members[2].Took = 2 * time.Second }, Warning, "etcd-slow", "2s"},
 }
 
 func TestEtcdFindings(t *testing.T) {

@@ -26,7 +26,7 @@ func sound(n int) redisadmin.Examination {
 			Trip: time.Millisecond, Slowest: 2 * time.Millisecond, AheadError: time.Millisecond,
 			Mark: redisadmin.Mark{Found: true, RunID: "run-" + letter, Durable: true},
 			Server: redisadmin.Server{
-				Product: "redis", Version: "7.0.15", RunID: "run-" + letter, Mode: "standalone", Uptime: time.Hour,
+				Version: "7.0.15", RunID: "run-" + letter, Mode: "standalone", Uptime: time.Hour,
 				Memory: 1 << 20, SystemMemory: 1 << 34, Eviction: "noeviction", AppendOnly: true, Fsync: "always",
 			},
 		})
@@ -51,168 +51,168 @@ var redisCases = []redisCase{
 	{"most are down", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		*n = redisadmin.Examined{Node: first, Outcome: store.Unreachable, Err: errors.New("refused")}
 		e.Nodes[1] = redisadmin.Examined{Node: "b:6379", Outcome: store.TimedOut, Err: errors.New("late")}
-	}, Error, NoQuorum, "", "Of 3 nodes one can take part, and 2 are needed"},
+	}, Error, "no-quorum", "", "Of 3 nodes one can take part, and 2 are needed"},
 	{"all are down", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		for i := range e.Nodes {
 			e.Nodes[i].Outcome = store.Unreachable
 		}
-	}, Error, NoQuorum, "", "none can"},
+	}, Error, "no-quorum", "", "none can"},
 	{"three of five are down", 5, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		for i := range 3 {
 			e.Nodes[i].Server.Replica = true
 		}
-	}, Error, NoQuorum, "", "2 can take part, and 3"},
+	}, Error, "no-quorum", "", "2 can take part, and 3"},
 	{"one of two lists lacks its majority", 5, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		e.Memberships = [][]int{{0, 1, 2}, {0, 3, 4}}
 		n.Outcome, e.Nodes[4].Server.Replica = store.Unreachable, true
-	}, Error, NoQuorum, "", "Of 3 nodes (a:6379, d:6379, e:6379) one can take part, and 2 are needed"},
+	}, Error, "no-quorum", "", "Of 3 nodes (a:6379, d:6379, e:6379) one can take part, and 2 are needed"},
 	{"each of two lists has its majority", 5, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		e.Memberships = [][]int{{0, 1, 2}, {0, 3, 4}}
 		n.Outcome = store.Unreachable
-	}, Warning, NodeUnreachable, first, "reached"},
+	}, Warning, "node-unreachable", first, "reached"},
 	{"two lists", 4, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		e.Memberships = [][]int{{0, 1, 2}, {0, 1, 3}}
-	}, Info, ListsReplaced, "", "majority of each"},
+	}, Info, "list-being-replaced", "", "majority of each"},
 	{"one of two lists is even", 4, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		e.Memberships = [][]int{{0, 1, 2}, {0, 3}}
-	}, Warning, EvenNodes, "", "2 nodes (a:6379, d:6379)"},
-	{"with others", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Mark.Others = "a:1,x:1" }, Warning, OtherList, first, "together with a:1,x:1, and"},
-	{"the only one, with others", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Mark.Others = "a:1,x:1" }, Error, OtherList, first, "together with a:1,x:1, and"},
+	}, Warning, "even-nodes", "", "2 nodes (a:6379, d:6379)"},
+	{"with others", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Mark.Others = "a:1,x:1" }, Warning, "other-list", first, "together with a:1,x:1, and"},
+	{"the only one, with others", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Mark.Others = "a:1,x:1" }, Error, "other-list", first, "together with a:1,x:1, and"},
 	{"all with others", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		for i := range e.Nodes {
 			e.Nodes[i].Mark.Others = "a:1>x:1"
 		}
-	}, Error, OtherList, first, "together with a:1, which are being replaced by x:1, and"},
+	}, Error, "other-list", first, "together with a:1, which are being replaced by x:1, and"},
 	{"one of three is down", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		*n = redisadmin.Examined{Node: first, Outcome: store.Unreachable, Err: errors.New("refused")}
-	}, Warning, NodeUnreachable, first, "refused"},
+	}, Warning, "node-unreachable", first, "refused"},
 	{"the only one is down", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		*n = redisadmin.Examined{Node: first, Outcome: store.Unreachable, Err: errors.New("refused")}
-	}, Error, NodeUnreachable, first, "refused"},
+	}, Error, "node-unreachable", first, "refused"},
 	{"one is silent", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		*n = redisadmin.Examined{Node: first, Outcome: store.TimedOut, Err: errors.New("no answer within 1s")}
-	}, Warning, NodeSilent, first, "no answer within 1s"},
+	}, Warning, "node-silent", first, "no answer within 1s"},
 	{"wrong password", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		*n = redisadmin.Examined{Node: first, Outcome: store.Refused, Err: errors.New("WRONGPASS")}
-	}, Error, LoginRefused, first, "WRONGPASS"},
-	{"loading", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.Loading = true }, Warning, NodeLoading, first, "loading"},
-	{"loading, as a reply", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Outcome = store.Loading }, Error, NodeLoading, first, "loading"},
-	{"listed twice", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.RunID = "run-c" }, Error, SameServer, "", "a:6379 and c:6379 are one server"},
-	{"on one machine", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Host = "10.0.0.b" }, Warning, SameHost, "", "2 of 3"},
-	{"four servers", 4, func(*redisadmin.Examination, *redisadmin.Examined) {}, Warning, EvenNodes, "", "4 nodes are no safer than 3"},
-	{"an old server", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.Version = "4.0.14" }, Error, ServerTooOld, first, "4.0.14"},
+	}, Error, "login-refused", first, "WRONGPASS"},
+	{"loading", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.Loading = true }, Warning, "node-loading", first, "loading"},
+	{"loading, as a reply", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Outcome = store.Loading }, Error, "node-loading", first, "loading"},
+	{"listed twice", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.RunID = "run-c" }, Error, "same-server", "", "a:6379 and c:6379 are one server"},
+	{"on one machine", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Host = "10.0.0.b" }, Warning, "same-host", "", "2 of 3"},
+	{"four servers", 4, func(*redisadmin.Examination, *redisadmin.Examined) {}, Warning, "even-nodes", "", "4 nodes are no safer than 3"},
+	{"an old server", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.Version = "4.0.14" }, Error, "server-too-old", first, "4.0.14"},
 	{"a replica", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		n.Server.Replica, n.Server.Master = true, "m:1"
-	}, Error, Replica, first, "m:1"},
-	{"with replicas", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.Replicas = 2 }, Warning, Replicated, first, "2 replicas"},
+	}, Error, "replica", first, "m:1"},
+	{"with replicas", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.Replicas = 2 }, Warning, "replicated", first, "2 replicas"},
 	{"with sentinels", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		e.Sentinels = []redisadmin.SentinelSays{{Sentinel: "s:26379", Master: first, Epoch: 1}}
 		n.Server.Replicas = 1
-	}, Warning, Replicated, first, "Sentinels watch it, and promote a replica when it fails (it has one replica)"},
+	}, Warning, "replicated", first, "Sentinels watch it, and promote a replica when it fails (it has one replica)"},
 	{"sentinels name a replica", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		e.Sentinels = []redisadmin.SentinelSays{{Sentinel: "s:26379", Master: first, Epoch: 1}}
 		n.Server.Replica, n.Server.Master = true, "b:6379"
-	}, Error, Replica, first, "The sentinels name it as the master, and it is a replica of b:6379"},
+	}, Error, "replica", first, "The sentinels name it as the master, and it is a replica of b:6379"},
 	{"a sentinel does not answer", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		e.Sentinels = []redisadmin.SentinelSays{{Sentinel: "s:26379", Err: errors.New("down")}, {Sentinel: "t:26379", Master: first}}
-	}, Warning, SentinelSilent, "s:26379", "does not say where the master is: down"},
+	}, Warning, "sentinel-silent", "s:26379", "does not say where the master is: down"},
 	{"sentinels disagree", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		e.Sentinels = []redisadmin.SentinelSays{{Sentinel: "s:26379", Master: "b:6379", Epoch: 1}, {Sentinel: "t:26379", Master: first, Epoch: 2}}
-	}, Warning, SentinelsDisagree, "", "s:26379 says b:6379 (epoch 1), t:26379 says a:6379 (epoch 2)"},
-	{"a sentinel", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.Mode = "sentinel" }, Error, Sentinel, first, "sentinel"},
-	{"of a cluster", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.Mode = "cluster" }, Error, Cluster, first, "cluster"},
-	{"a cluster of one", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.Mode = "cluster" }, Warning, Cluster, first, "locks work"},
+	}, Warning, "sentinels-disagree", "", "s:26379 says b:6379 (epoch 1), t:26379 says a:6379 (epoch 2)"},
+	{"a sentinel", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.Mode = "sentinel" }, Error, "sentinel", first, "sentinel"},
+	{"of a cluster", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.Mode = "cluster" }, Error, "cluster", first, "cluster"},
+	{"a cluster of one", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.Mode = "cluster" }, Warning, "cluster", first, "locks work"},
 	{"a cluster of more", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		n.Server.Mode, n.Failing = "cluster", []redisadmin.Failure{{Script: "acquire", Err: errors.New("MOVED")}}
-	}, Error, Cluster, first, "does not work"},
+	}, Error, "cluster", first, "does not work"},
 	{"evicts", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		n.Server.MaxMemory, n.Server.Eviction, n.Server.Evicted = 1<<30, "allkeys-lru", 7
-	}, Error, Eviction, first, "allkeys-lru at 1 MiB of 1 GiB). It has evicted 7 keys"},
-	{"full", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.MaxMemory = 1 << 20 }, Error, MemoryFull, first, "1 MiB of 1 MiB"},
-	{"nearly full", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.MaxMemory = 1<<20 + 1<<10 }, Warning, MemoryLow, first, "almost full"},
-	{"without a limit", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.SystemMemory = 1<<20 + 1 }, Warning, MemoryLow, first, "without a limit"},
+	}, Error, "eviction", first, "allkeys-lru at 1 MiB of 1 GiB). It has evicted 7 keys"},
+	{"full", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.MaxMemory = 1 << 20 }, Error, "memory-full", first, "1 MiB of 1 MiB"},
+	{"nearly full", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.MaxMemory = 1<<20 + 1<<10 }, Warning, "memory-low", first, "almost full"},
+	{"without a limit", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.SystemMemory = 1<<20 + 1 }, Warning, "memory-low", first, "without a limit"},
 	{"a command is missing", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		n.Lacking = []redisadmin.Lack{{Command: "pexpire", Says: "NOPERM"}}
-	}, Error, RightMissing, first, "+pexpire"},
-	{"messages cannot be pushed", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.PushErr = errDenied }, Warning, WaitersPoll, first, "poll instead (NOPERM"},
-	{"replaced data is not reported", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.TrackingErr = errDenied }, Warning, ReplacementUnseen, first, "connects (NOPERM"},
-	{"alone, no word of replaced data", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.TrackingErr = errDenied }, Info, ReplacementUnseen, first, "crash-safe"},
+	}, Error, "right-missing", first, "+pexpire"},
+	{"messages cannot be pushed", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.PushErr = errDenied }, Warning, "waiters-poll", first, "poll instead (NOPERM"},
+	{"replaced data is not reported", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.TrackingErr = errDenied }, Warning, "replacement-unseen", first, "connects (NOPERM"},
+	{"alone, no word of replaced data", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.TrackingErr = errDenied }, Info, "replacement-unseen", first, "crash-safe"},
 	{"keys are forbidden", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		n.Lacking = []redisadmin.Lack{{Key: "{jobs/*}:*", Says: "NOPERM"}}
-	}, Error, KeyForbidden, first, "{jobs/*}:*"},
+	}, Error, "key-forbidden", first, "{jobs/*}:*"},
 	{"a script fails", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		n.Failing = []redisadmin.Failure{{Script: "acquire", Err: errors.New("MISCONF")}}
-	}, Error, ScriptFails, first, "MISCONF"},
-	{"TTL too long", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { e.TTL = 2 * time.Minute }, Error, TTLOverMaximum, "", "2m0s is over the maximum of 1m0s"},
+	}, Error, "script-fails", first, "MISCONF"},
+	{"TTL too long", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { e.TTL = 2 * time.Minute }, Error, "ttl-over-maximum", "", "2m0s is over the maximum of 1m0s"},
 	{"TTL too short", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		e.TTL, e.NodeTimeout = 20*time.Millisecond, 20*time.Millisecond
-	}, Warning, TTLTooShort, "", "3.2ms"},
-	{"a slow server", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Trip, n.Slowest = time.Second, time.Second }, Warning, RoundTripOver, first, "1s"},
+	}, Warning, "ttl-too-short", "", "3.2ms"},
+	{"a slow server", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Trip, n.Slowest = time.Second, time.Second }, Warning, "round-trip-over-timeout", first, "1s"},
 	{"all slow", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		for i := range e.Nodes {
 			e.Nodes[i].Trip = time.Second
 		}
-	}, Error, RoundTripOver, first, "1s"},
-	{"sometimes slow", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Slowest = 200 * time.Millisecond }, Warning, RoundTripNear, first, "200ms"},
-	{"clocks differ", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Ahead = -2 * time.Second }, Warning, ClocksDiffer, "", "ahead of that of a:6379 by 2s"},
+	}, Error, "round-trip-over-timeout", first, "1s"},
+	{"sometimes slow", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Slowest = 200 * time.Millisecond }, Warning, "round-trip-near-timeout", first, "200ms"},
+	{"clocks differ", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Ahead = -2 * time.Second }, Warning, "clocks-differ", "", "ahead of that of a:6379 by 2s"},
 	{"the clock of this machine is behind", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		for i := range e.Nodes {
 			e.Nodes[i].Ahead = 3 * time.Second
 		}
-	}, Warning, ClockHere, "", "behind that of the servers by about 3s"},
-	{"the clock of this machine is ahead", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Ahead = -3 * time.Second }, Warning, ClockHere, "", "ahead of that of the servers"},
+	}, Warning, "clock-here", "", "behind that of the servers by about 3s"},
+	{"the clock of this machine is ahead", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Ahead = -3 * time.Second }, Warning, "clock-here", "", "ahead of that of the servers"},
 	{"in quarantine", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		n.Mark.Quarantined, n.Mark.OpensIn, n.Mark.Why = true, 40*time.Second, "it was restarted"
-	}, Warning, Quarantined, first, "it was restarted: it takes no part for another 40s"},
+	}, Warning, "quarantined", first, "it was restarted: it takes no part for another 40s"},
 	{"too many in quarantine", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		for i := range e.Nodes {
 			e.Nodes[i].Mark.Quarantined, e.Nodes[i].Mark.OpensIn = true, 40*time.Second
 		}
-	}, Error, Quarantined, first, "40s"},
+	}, Error, "quarantined", first, "40s"},
 	{"alone and restarted", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		n.Server.Uptime, n.Server.Fsync = 20*time.Second, "everysec"
-	}, Warning, RestartedRecently, first, "for another 40s"},
-	{"no mark", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Mark = redisadmin.Mark{} }, Info, RestartUnseen, first, "up to 1m1s"},
+	}, Warning, "restarted-recently", first, "for another 40s"},
+	{"no mark", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Mark = redisadmin.Mark{} }, Info, "restart-unseen", first, "up to 1m1s"},
 	{"the mark of another run", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		n.Server.RunID, n.Server.Fsync = "run-new", "everysec"
-	}, Info, RestartUnseen, first, "No client has used the server"},
+	}, Info, "restart-unseen", first, "No client has used the server"},
 	{"the mark of a run that was not durable", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		n.Server.RunID, n.Mark.Durable = "run-new", false
-	}, Info, RestartUnseen, first, "No client has used the server"},
+	}, Info, "restart-unseen", first, "No client has used the server"},
 	{"the mark of another version", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		n.Mark = redisadmin.Mark{Err: errors.New("its mark has version 3"), Version: "3"}
-	}, Warning, OtherVersion, first, "its mark has version 3"},
-	{"not what the URL says", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { e.FsyncAlways, n.Server.Fsync = true, "no" }, Error, FsyncNotAlways, first, "appendfsync no"},
-	{"cannot save", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.SaveFails = true }, Warning, PersistenceFailing, first, "could not write"},
-	{"alone, nothing on disk", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.AppendOnly = false }, Warning, PersistenceNone, first, "two owners can then hold a lock"},
-	{"nothing on disk", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.AppendOnly = false }, Info, PersistenceNone, first, "quarantined for 1m1s"},
+	}, Warning, "other-version", first, "its mark has version 3"},
+	{"not what the URL says", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { e.FsyncAlways, n.Server.Fsync = true, "no" }, Error, "fsync-not-always", first, "appendfsync no"},
+	{"cannot save", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.SaveFails = true }, Warning, "persistence-failing", first, "could not write"},
+	{"alone, nothing on disk", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.AppendOnly = false }, Warning, "persistence-none", first, "two owners can then hold a lock"},
+	{"nothing on disk", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.AppendOnly = false }, Info, "persistence-none", first, "quarantined for 1m1s"},
 	{"snapshots", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		n.Server.AppendOnly, n.Server.Snapshots = false, true
-	}, Warning, PersistenceSnapshot, first, "snapshot"},
-	{"once a second", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.Fsync = "everysec" }, Warning, PersistenceEverySec, first, "everysec"},
-	{"when it writes to disk is not known", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.SettingsErr = errDenied }, Info, PersistenceUnknown, first, "not known"},
+	}, Warning, "persistence-snapshots", first, "snapshot"},
+	{"once a second", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.Fsync = "everysec" }, Warning, "persistence-everysec", first, "everysec"},
+	{"when it writes to disk is not known", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.SettingsErr = errDenied }, Info, "persistence-unknown", first, "not known"},
 	{"whether it writes to disk is not known", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		n.Server.SettingsErr, n.Server.AppendOnly = errDenied, false
-	}, Warning, PersistenceUnknown, first, "snapshots is not known"},
-	{"configuration is forbidden", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.SettingsErr = errDenied }, Info, ConfigForbidden, first, "NOPERM"},
+	}, Warning, "persistence-unknown", first, "snapshots is not known"},
+	{"configuration is forbidden", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.SettingsErr = errDenied }, Info, "config-forbidden", first, "NOPERM"},
 	{"INFO is forbidden", 1, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		n.Server, n.ServerErr = redisadmin.Server{}, errDenied
-	}, Info, InfoForbidden, first, "NOPERM"},
+	}, Info, "info-forbidden", first, "NOPERM"},
 	{"INFO is forbidden and needed", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		n.Server, n.ServerErr = redisadmin.Server{}, errDenied
-	}, Error, InfoForbidden, first, "it is not used"},
+	}, Error, "info-forbidden", first, "it is not used"},
 	{"INFO is forbidden and not needed", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) {
 		n.Server, n.ServerErr, e.FsyncAlways = redisadmin.Server{}, errDenied, true
-	}, Info, InfoForbidden, first, "NOPERM"},
-	{"endless lock", 3, odd(redisadmin.Endless, 1), Error, LockWithoutTTL, first, `key "k" (thing) never expires`},
-	{"list", 3, odd(redisadmin.WrongType, 2), Error, LockOfWrongType, first, `each of 2 keys, such as key "k" (thing),`},
-	{"Redisson", 3, odd(redisadmin.Redisson, 1), Error, RedissonLock, first, "Redisson"},
-	{"redsync", 3, odd(redisadmin.Foreign, 1), Info, ForeignLock, first, "another kind"},
-	{"no counter", 3, odd(redisadmin.ForeignCounter, 1), Warning, ForeignCounter, first, "not a number"},
-	{"endless counter", 3, odd(redisadmin.EndlessCounter, 1), Warning, CounterWithoutTTL, first, "a day"},
-	{"endless tombstone", 3, odd(redisadmin.EndlessTombstone, 1), Warning, TombstoneWithoutTTL, first, "left behind"},
-	{"keys not seen", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Keys.Err = errDenied }, Info, KeysNotSeen, first, "NOPERM"},
-	{"keys partly seen", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Keys.Partial, n.Keys.Locks = true, 12 }, Info, KeysPartlySeen, first, "12 locks"},
+	}, Info, "info-forbidden", first, "NOPERM"},
+	{"endless lock", 3, odd(redisadmin.Endless, 1), Error, "lock-without-ttl", first, `key "k" (thing) never expires`},
+	{"list", 3, odd(redisadmin.WrongType, 2), Error, "lock-of-wrong-type", first, `each of 2 keys, such as key "k" (thing),`},
+	{"Redisson", 3, odd(redisadmin.Redisson, 1), Error, "redisson-lock", first, "Redisson"},
+	{"redsync", 3, odd(redisadmin.Foreign, 1), Info, "foreign-lock", first, "another kind"},
+	{"no counter", 3, odd(redisadmin.ForeignCounter, 1), Warning, "foreign-counter", first, "not a number"},
+	{"endless counter", 3, odd(redisadmin.EndlessCounter, 1), Warning, "counter-without-ttl", first, "a day"},
+	{"endless tombstone", 3, odd(redisadmin.EndlessTombstone, 1), Warning, "tombstone-without-ttl", first, "left behind"},
+	{"keys not seen", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Keys.Err = errDenied }, Info, "keys-not-seen", first, "NOPERM"},
+	{"keys partly seen", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Keys.Partial, n.Keys.Locks = true, 12 }, Info, "keys-partly-seen", first, "12 locks"},
 }
 
 func odd(o redisadmin.Oddity, count int) func(*redisadmin.Examination, *redisadmin.Examined) {
@@ -234,7 +234,7 @@ func TestRedisFindings(t *testing.T) {
 			if f := got[i]; f.Severity != c.severity || !strings.Contains(f.Message, c.says) || f.Advice == "" {
 				t.Errorf("%+v\nwant severity %v, text with %q, advice", f, c.severity, c.says)
 			}
-			if worst := Worst(got); worst != c.severity && c.code != NoQuorum && len(got) == 1 {
+			if worst := Worst(got); worst != c.severity && c.code != "no-quorum" && len(got) == 1 {
 				t.Errorf("the worst is %v, want %v", worst, c.severity)
 			}
 		})
@@ -254,9 +254,7 @@ func TestSoundServersHaveNoFindings(t *testing.T) {
 		"a clock that may be right": func(e *redisadmin.Examination, n *redisadmin.Examined) {
 			n.Ahead, n.AheadError = 2*time.Second, 2*time.Second
 		},
-		"Valkey": func(e *redisadmin.Examination, n *redisadmin.Examined) {
-			n.Server.Product, n.Server.Version = "valkey", "7.2.4"
-		},
+		"Valkey":             func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.Version = "7.2.4" },
 		"an unknown version": func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.Version = "next" },
 	} {
 		e := sound(3)
@@ -275,7 +273,7 @@ func TestLoadingHidesPersistence(t *testing.T) {
 		s := &e.Nodes[0].Server
 		s.Loading, s.AppendOnly, s.Uptime = true, false, time.Second
 		for _, f := range Redis(e) {
-			if f.Code != NodeLoading && f.Code != NoQuorum {
+			if f.Code != "node-loading" && f.Code != "no-quorum" {
 				t.Errorf("of %d servers: %+v, want only node-loading and no-quorum", n, f)
 			}
 		}

@@ -21,19 +21,19 @@ var zookeeperCases = []struct {
 	code     Code
 	says     string
 }{
-	{func(e *zkstore.Examination) { e.Unusable = errors.New("no route") }, Error, ZooKeeperUnusable, "no route"},
-	{func(e *zkstore.Examination) { e.Servers[1].Err = errors.New("refused") }, Warning, NodeUnreachable, "refused"},
-	{func(e *zkstore.Examination) { e.Servers[0].Tick = 3 * time.Second }, Error, ZooKeeperTick, "3s"},
-	{func(e *zkstore.Examination) { e.MaxTTL = 20 * time.Second }, Error, TTLOverMaximum, "20s"},
-	{func(e *zkstore.Examination) { e.Voters = 0 }, Info, ZooKeeperFewMembers, "one server"},
-	{func(e *zkstore.Examination) { e.Voters = 2 }, Warning, ZooKeeperFewMembers, "2"},
+	{func(e *zkstore.Examination) { e.Unusable = errors.New("no route") }, Error, "zookeeper-unusable", "no route"},
+	{func(e *zkstore.Examination) { e.Servers[1].Err = errors.New("refused") }, Warning, "node-unreachable", "refused"},
+	{func(e *zkstore.Examination) { e.Servers[0].Tick = 3 * time.Second }, Error, "zookeeper-tick", "3s"},
+	{func(e *zkstore.Examination) { e.MaxTTL = 20 * time.Second }, Error, "ttl-over-maximum", "20s"},
+	{func(e *zkstore.Examination) { e.Voters = 0 }, Info, "zookeeper-few-members", "one server"},
+	{func(e *zkstore.Examination) { e.Voters = 2 }, Warning, "zookeeper-few-members", "2"},
 	{func(e *zkstore.Examination) {
 		e.Voters, e.Servers = 4, append(e.Servers, zkstore.ServerFacts{Addr: "d:2181"})
-	}, Info, EvenNodes, "4"},
-	{func(e *zkstore.Examination) { e.Voters = 5 }, Warning, ZooKeeperMembersUnnamed, "names 3"},
-	{func(e *zkstore.Examination) { e.Servers[2].Version = "3.4.14" }, Error, ZooKeeperTooOld, "3.4.14"},
-	{func(e *zkstore.Examination) { e.Open = true }, Warning, ZooKeeperOpen, "remove"},
-	{func(e *zkstore.Examination) { e.RoundTrip = 2 * time.Second }, Warning, ZooKeeperSlow, "1s"},
+	}, Info, "even-nodes", "4"},
+	{func(e *zkstore.Examination) { e.Voters = 5 }, Warning, "zookeeper-members-unnamed", "names 3"},
+	{func(e *zkstore.Examination) { e.Servers[2].Version = "3.4.14" }, Error, "zookeeper-too-old", "3.4.14"},
+	{func(e *zkstore.Examination) { e.Open = true }, Warning, "zookeeper-open", "remove"},
+	{func(e *zkstore.Examination) { e.RoundTrip = 2 * time.Second }, Warning, "zookeeper-slow", "1s"},
 }
 
 func TestZooKeeperFindings(t *testing.T) {

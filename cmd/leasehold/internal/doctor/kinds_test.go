@@ -3,7 +3,6 @@ package doctor
 import (
 	"os"
 	"regexp"
-	"slices"
 	"testing"
 	"time"
 
@@ -21,43 +20,15 @@ func TestEveryCodeIsReached(t *testing.T) {
 			reached[f.Code] = true
 		}
 	}
-	for _, c := range fileCases {
-		for _, f := range File(c.e) {
-			reached[f.Code] = true
-		}
-	}
-	for _, c := range databaseCases {
-		for _, f := range Database(c.e) {
-			reached[f.Code] = true
-		}
-	}
+	reach(reached, fileCases, File)
+	reach(reached, databaseCases, Database)
+	reach(reached, natsCases, ofTenSeconds(NATS))
+	reach(reached, s3Cases, ofTenSeconds(S3))
+	reach(reached, gcsCases, ofTenSeconds(GCS))
+	reach(reached, azureCases, ofTenSeconds(Azure))
+	reach(reached, kubernetesCases, ofTenSeconds(Kubernetes))
 	for _, c := range etcdCases {
 		for _, f := range Etcd(etcdCluster(c.change), 10*time.Second) {
-			reached[f.Code] = true
-		}
-	}
-	for _, c := range natsCases {
-		for _, f := range NATS(c.e, 10*time.Second) {
-			reached[f.Code] = true
-		}
-	}
-	for _, c := range s3Cases {
-		for _, f := range S3(c.e, 10*time.Second) {
-			reached[f.Code] = true
-		}
-	}
-	for _, c := range gcsCases {
-		for _, f := range GCS(c.e, 10*time.Second) {
-			reached[f.Code] = true
-		}
-	}
-	for _, c := range kubernetesCases {
-		for _, f := range Kubernetes(c.e, 10*time.Second) {
-			reached[f.Code] = true
-		}
-	}
-	for _, c := range azureCases {
-		for _, f := range Azure(c.e, 10*time.Second) {
 			reached[f.Code] = true
 		}
 	}
@@ -77,14 +48,23 @@ func TestEveryCodeIsReached(t *testing.T) {
 	for _, f := range append(Memory(), Remote(store.Caps{})...) {
 		reached[f.Code] = true
 	}
-	for _, c := range Codes() {
-		if !reached[c] {
-			t.Errorf("no case leads to the finding %s, want one", c)
+	for _, k := range kinds {
+		if !reached[k.code] {
+			t.Errorf("no case leads to the finding %s, want one", k.code)
 		}
-		delete(reached, c)
+		delete(reached, k.code)
 	}
 	for c := range reached {
-		t.Errorf("the finding %s is not in Codes()", c)
+		t.Errorf("the finding %s is not among the kinds", c)
+	}
+}
+
+// reach notes the codes of the findings that cases lead to.
+func reach[Examination any](reached map[Code]bool, cases []engineCase[Examination], conclude func(Examination) []Finding) {
+	for _, c := range cases {
+		for _, f := range conclude(c.e) {
+			reached[f.Code] = true
+		}
 	}
 }
 
@@ -101,18 +81,15 @@ func TestAdviceIsNotThePresentSetting(t *testing.T) {
 	}
 }
 
-func TestCodesAreWellFormed(t *testing.T) {
-	all := Codes()
-	slices.Sort(all)
-	if len(slices.Compact(all)) != len(Codes()) || len(advice) != len(Codes()) {
-		t.Errorf("%d codes, %d pieces of advice, want each once", len(Codes()), len(advice))
-	}
-	for _, c := range Codes() {
-		if !regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z]+)*$`).MatchString(string(c)) {
-			t.Errorf("the code is %q, want lower-case words with hyphens", c)
+func TestKindsAreWellFormed(t *testing.T) {
+	seen := map[Code]bool{}
+	for _, k := range kinds {
+		if seen[k.code] || k.advice == "" {
+			t.Errorf("%s is there twice, or has no advice", k.code)
 		}
-		if advice[c] == "" {
-			t.Errorf("%s has no advice", c)
+		seen[k.code] = true
+		if !regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z]+)*$`).MatchString(string(k.code)) {
+			t.Errorf("the code is %q, want lower-case words with hyphens", k.code)
 		}
 	}
 }
@@ -130,11 +107,11 @@ func TestCodesAreDocumented(t *testing.T) {
 		}
 		documented[Code(m[1])] = true
 	}
-	for _, c := range Codes() {
-		if !documented[c] {
-			t.Errorf("docs/doctor.md does not explain %s", c)
+	for _, k := range kinds {
+		if !documented[k.code] {
+			t.Errorf("docs/doctor.md does not explain %s", k.code)
 		}
-		delete(documented, c)
+		delete(documented, k.code)
 	}
 	for c := range documented {
 		t.Errorf("docs/doctor.md has a heading %s, want only headings that are codes", c)
