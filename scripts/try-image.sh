@@ -12,14 +12,14 @@ chmod 777 "$work/locks"
 
 if docker info >/dev/null 2>&1; then
 	docker build -q --build-arg BASE=scratch -f packaging/Dockerfile -t leasehold-try "$work/context" >/dev/null
-	said=$(docker run --rm -v "$work/locks:/locks" leasehold-try run hello --store file:/locks/held?shared=true -- /usr/bin/leasehold version)
+	said=$(docker run --rm -v "$work/locks:/locks" leasehold-try run hello --store file:/locks/held?shared=true -- /usr/bin/leasehold --version)
 	user=$(docker image inspect --format '{{.Config.User}}' leasehold-try)
 	docker image rm leasehold-try >/dev/null
 elif command -v buildah >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
 	b() { STORAGE_DRIVER=vfs BUILDAH_ISOLATION=chroot buildah --root "$work/images" --runroot "$work/run" "$@"; }
 	b bud -q --build-arg BASE=scratch -f packaging/Dockerfile -t leasehold-try "$work/context" >/dev/null
 	made=$(b from leasehold-try)
-	said=$(b run -v "$work/locks:/locks" "$made" -- /usr/bin/leasehold run hello --store 'file:/locks/held?shared=true' -- /usr/bin/leasehold version)
+	said=$(b run -v "$work/locks:/locks" "$made" -- /usr/bin/leasehold run hello --store 'file:/locks/held?shared=true' -- /usr/bin/leasehold --version)
 	user=$(b inspect --format '{{.OCIv1.Config.User}}' "$made")
 	b rm "$made" >/dev/null
 else

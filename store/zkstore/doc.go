@@ -98,6 +98,6 @@
 //
 // Without Options.Auth, anybody may change the locks. With an identity, only that identity
 // may, and Options.Readers may look. This is set for nodes that the store makes; Base is
-// made by the store if it is missing, or by an administrator as "leasehold acl
-// --zookeeper" says. TLS is not supported.
+// made by the store if it is missing, or by an administrator as "leasehold acl"
+// says. TLS is not supported.
 package zkstore

@@ -22,7 +22,6 @@ const aclUsesHelp = "lock, show, ls, doctor, bootstrap"
 func (p *program) aclCommand() *cobra.Command {
 	rule := redisadmin.ACL{}
 	uses, db := []string{}, 0
-	base, readers := "", []string{}
 	c := &cobra.Command{
 		Use:   "acl",
 		Short: "Print the commands that give a user of the store the least rights",
@@ -51,9 +50,9 @@ Among several servers, a user that may only look cannot look at a server on whic
 nobody has locked since it was started.
 
 For a store at etcd://, acl prints commands for etcdctl instead, which make a role and
-a user; --prefix and --for mean the same. For one at zookeeper://, or with --zookeeper
-NODE, it prints commands for zkCli.sh: only that user may then change the locks below
-the node, and only --reader may look at them. For one at kubernetes://, it prints a Role
+a user; --prefix and --for mean the same. For one at zookeeper://, it prints commands for
+zkCli.sh: only that user may then change the locks below the node in the URL, and only the
+readers in the URL may look at them. For one at kubernetes://, it prints a Role
 and its binding to the service account --user; --for means the same. acl never connects
 to a store.
 
@@ -61,6 +60,7 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
 		Example: `  leasehold acl --user locker --prefix jobs/
   leasehold acl --user viewer --for ls
   leasehold acl --store etcd://a,b,c --prefix jobs/
+  leasehold acl --store zookeeper://a,b,c/leasehold?reader=world:anyone --user locker
   leasehold acl --store kubernetes://jobs --user locker | kubectl apply -f -`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -70,9 +70,6 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if c.Flags().Changed("zookeeper") {
-				return zookeeperACL(p, c, base, rule.User, readers)
-			}
 			for _, u := range uses {
 				use, ok := aclUses[u]
 				if !ok {
@@ -89,7 +86,7 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
 			}
 			switch kind.names[0] {
 			case zookeeperScheme.names[0]:
-				return zookeeperStoreACL(p, c, url, rule.User, readers)
+				return zookeeperACL(p, c, url, rule.User)
 			case etcdScheme.names[0]:
 				return etcdACL(p, c, url, rule.User, rule.Prefix, rule.Uses)
 			case kubernetesScheme.names[0]:
@@ -118,8 +115,6 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
 	f.StringVar(&rule.Prefix, "prefix", "", "limit the rule to locks whose names begin with `PREFIX`")
 	f.StringSliceVar(&uses, "for", []string{"lock"}, "a `LIST` of "+aclUsesHelp+": see above")
 	f.BoolVar(&rule.Cluster, "cluster", false, "for the servers of a Redis Cluster: see above")
-	f.StringVar(&base, "zookeeper", "", "print commands for zkCli.sh for the locks below this `NODE`, such as /leasehold")
-	f.StringSliceVar(&readers, "reader", nil, "with --zookeeper: who may look at locks, as `SCHEME:ID`")
 	f.IntVar(&db, "db", 0, "the `NUMBER` of the database in the store's URL")
 	return c
 }

@@ -36,8 +36,7 @@ one object with name, owner, token, slot (only of a semaphore: the number of thi
 holder, from 0), and valid_until: the time, by this machine's clock, until which the
 lock is certainly held (RFC 3339). It is a little before --ttl is over.
 
-If the line cannot be printed, the lock is released again. If standard output is closed,
-it is not acquired.
+If the line cannot be printed, the lock is released again.
 
 Exit codes: 0 if the lock is held, 124 if someone else holds it (with --try, or after
 --wait), 125 if leasehold itself failed, and 128+N if signal N ended the wait.`,
@@ -76,9 +75,6 @@ func acquireOnly(p *program, c *cobra.Command, o runFlags, name string, asJSON b
 	}
 	if err != nil {
 		return usage(c, "%w", err)
-	}
-	if wasClosed(p.stdout) {
-		return errors.New("standard output is closed, so nobody would learn the owner: open it, or /dev/null for writing only if you do not need the owner")
 	}
 	if !c.Flags().Changed("purpose") {
 		o.purpose = "leasehold acquire"

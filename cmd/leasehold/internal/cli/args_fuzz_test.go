@@ -20,7 +20,7 @@ func FuzzArgs(f *testing.F) {
 		"run\n--try\n-E\n0\n-qv\nname\n--\n--\n--ttl",
 		"run\nn\n--ttl=2562047h\n--max-hold=2562047h47m16.854775807s\n--min-hold=-1ns\n--\nx",
 		"run\nn\n--ttl=100ms\n--grace=50ms\n--\nx", "run\nn\n--max-hold=0\n--\nx", "run\nn\n-E256\n--\nx", "run\nn\n--ttl=9223372036854775808ns\n--\nx",
-		"ls\n--json\npre", "ls\na\nb", "show\nx\n--exit-code", "show", "version\n--json", "help\nrun", "help\nno", "--help", "-h", "",
+		"ls\n--json\npre", "ls\na\nb", "show\nx\n--exit-code", "show", "--version", "help\nrun", "help\nno", "--help", "-h", "",
 		"--store\nredis://u:pw@h\nls", "--store=file:/x?shared=true\nls", "--store=hunter2\nls", "--store=reddis://:pw@h\nls", "--store=file:%zz\nls", "--store=\nls",
 		"completion\nbash", "completion\nno", "lab", "lab\nrun\nall", "lab\nrun\nx", "no-such-command\n-x", "run\n\n--\nx", "--\nrun", "run\n--\n-x\n--\ny", "run\n--try\n--\n-x\n--", "run\n--purpose\n--\nx\n--\ny", "-\x00", "--store-file\n/dev/zero\nls",
 	} {

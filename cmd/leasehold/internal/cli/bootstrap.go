@@ -14,7 +14,7 @@ import (
 )
 
 func (p operator) bootstrapCommand() *cobra.Command {
-	force, asJSON, wait := false, false, 5*time.Second
+	force, wait := false, 5*time.Second
 	c := &cobra.Command{
 		Use:   "bootstrap --store redis://HOST,HOST...",
 		Short: "Declare that new Redis servers hold no forgotten locks",
@@ -38,22 +38,15 @@ servers that are still starting it waits as long as --wait says.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.bootstrap(c, wait, force, asJSON)
+			return p.bootstrap(c, wait, force)
 		},
 	}
 	c.Flags().BoolVar(&force, "force", false, "declare it even if locks are held")
 	c.Flags().DurationVar(&wait, "wait", wait, "give up after waiting for servers for that `TIME`")
-	c.Flags().BoolVar(&asJSON, "json", false, "print an array of the servers declared: node, run_id")
 	return c
 }
 
-// declaredJSON is a stable interface; see the help of --json.
-type declaredJSON struct {
-	Node  string `json:"node"`
-	RunID string `json:"run_id"`
-}
-
-func (p operator) bootstrap(c *cobra.Command, wait time.Duration, force, asJSON bool) error {
+func (p operator) bootstrap(c *cobra.Command, wait time.Duration, force bool) error {
 	url, s, err := p.storeAsked(c)
 	if err != nil {
 		return err
@@ -72,14 +65,7 @@ func (p operator) bootstrap(c *cobra.Command, wait time.Duration, force, asJSON 
 	if err != nil {
 		return err
 	}
-	list := make([]declaredJSON, len(declared))
-	for i, d := range declared {
-		list[i] = declaredJSON(d)
-	}
-	if asJSON {
-		return writeJSON(p.stdout, list)
-	}
-	for _, d := range list {
+	for _, d := range declared {
 		fmt.Fprintf(p.stdout, "%s (run %s): declared new, no quarantine\n", d.Node, d.RunID)
 	}
 	return nil

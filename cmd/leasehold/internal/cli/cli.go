@@ -60,14 +60,11 @@ name, on one machine or many, only one runs at a time.`,
 	f.BoolVarP(&p.voice.quiet, "quiet", "q", false, "print only errors")
 	f.BoolVarP(&p.voice.verbose, "verbose", "v", false, "print debug messages as well")
 	op := operator{p}
-	root.AddCommand(p.runCommand(), acquireCommand(p), releaseCommand(p), waitCommand(p), breakCommand(p), resizeCommand(p), electCommand(p), watchCommand(p), serveCommand(p), p.lsCommand(), p.showCommand(), op.bootstrapCommand(), op.replaceCommand(), op.doctorCommand(), p.aclCommand(), op.schemaCommand(), p.labCommand(), bench{p}.command(), p.versionCommand(), manCommand(),
+	root.AddCommand(p.runCommand(), acquireCommand(p), releaseCommand(p), waitCommand(p), breakCommand(p), resizeCommand(p), electCommand(p), watchCommand(p), serveCommand(p), p.lsCommand(), p.showCommand(), op.bootstrapCommand(), op.replaceCommand(), op.doctorCommand(), p.aclCommand(), op.schemaCommand(), p.labCommand(), bench{p}.command(), manCommand(),
 		help.Topic("stores", "What --store takes: the URLs of stores", storesHelp()),
 		help.Topic("exit-codes", "What exit codes mean", help.ExitCodes),
 		help.Topic("json", "What --json prints", help.JSONBegin+help.Locks+help.JSONEnd))
 	completeStores(root)
-	for _, c := range root.Commands() {
-		completeTimesOf(c)
-	}
 	root.SetVersionTemplate("{{.Version}}")
 	strict(root)
 	return root

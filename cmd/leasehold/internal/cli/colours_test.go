@@ -3,10 +3,8 @@
 package cli
 
 import (
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/doctor"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lab/stories"
@@ -58,35 +56,5 @@ func TestColoursOfVerdicts(t *testing.T) {
 		if got := c.print(false); got != without {
 			t.Errorf("%s without colours: %q, want %q", c.what, got, without)
 		}
-	}
-}
-
-// A shell offers times from the shortest to the longest: it must not sort them as words.
-func TestCompletionKeepsTheOrder(t *testing.T) {
-	s := newSite(t).plain()
-	for _, args := range [][]string{
-		{"run", "x", "--ttl"}, {"run", "x", "--wait"}, {"run", "x", "--once-per"}, {"run", "x", "--max-hold"}, {"run", "x", "--min-hold"},
-		{"run", "x", "--grace"}, {"acquire", "x", "--ttl"}, {"wait", "x", "--for"}, {"ls", "--every"}, {"watch", "x", "--every"},
-	} {
-		lines := strings.Split(strings.TrimSpace(s.run(0, append(append([]string{"__complete"}, args...), "")...).out.String()), "\n")
-		words, directive := lines[:len(lines)-1], lines[len(lines)-1]
-		if directive != ":36" { // no files, and keep the order
-			t.Errorf("%q: the directive is %s, want :36", args, directive)
-		}
-		var times []time.Duration
-		for _, w := range words {
-			d, err := time.ParseDuration(w)
-			if err != nil {
-				t.Errorf("%q: %v", args, err)
-			}
-			times = append(times, d)
-		}
-		if len(times) < 3 || !slices.IsSorted(times) {
-			t.Errorf("%q: completions %q, want some, the shortest first", args, words)
-		}
-	}
-	out := s.run(0, "__complete", "run", "x", "--require", "").out.String()
-	if !strings.HasPrefix(out, "crash-safe\nconsensus\n:36\n") {
-		t.Errorf("--require: completions %q, want the weaker class first", out)
 	}
 }

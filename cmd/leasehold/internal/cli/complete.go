@@ -156,19 +156,6 @@ func completeValues(c *cobra.Command, flag string, words ...string) {
 	}
 }
 
-// completeTimesOf completes all flags of c that are times and have no words of their own.
-func completeTimesOf(c *cobra.Command) {
-	usual := []string{"5s", "10s", "30s", "1m", "5m", "10m", "1h"}
-	for name, times := range map[string][]string{
-		"ttl": usual, "wait": usual, "for": usual, "max-hold": {"1m", "10m", "30m", "1h"}, "min-hold": {"1s", "5s", "30s", "1m"},
-		"grace": {"1s", "5s", "10s"}, "once-per": {"1m", "5m", "10m", "1h", "24h"}, "once-offset": {"30m", "1h", "3h30m"},
-	} {
-		if f := c.Flags().Lookup(name); f != nil && f.Name == name && f.Value.Type() == "duration" {
-			completeValues(c, f.Name, times...)
-		}
-	}
-}
-
 // completeClasses completes the flag --require of c.
 func completeClasses(c *cobra.Command) {
 	completeValues(c, "require", store.CrashSafe.String(), store.Consensus.String())

@@ -112,8 +112,8 @@ func TestHelpIsShort(t *testing.T) {
 			t.Errorf("help %s:\n%s\nwant text with %q", topic, text, part)
 		}
 	}
-	if text := said("--version"); !regexp.MustCompile(`^leasehold \S+, (unknown commit|commit [0-9a-f]+( \(modified\))?), go1\.\S+ \S+/\S+\n$`).MatchString(text) || text != said("version") {
-		t.Errorf("--version prints %q, want the version, the commit and the version of Go, as version does", text)
+	if text := said("--version"); !regexp.MustCompile(`^leasehold \S+, (unknown commit|commit [0-9a-f]+( \(modified\))?), go1\.\S+ \S+/\S+\n$`).MatchString(text) {
+		t.Errorf("--version prints %q, want the version, the commit and the version of Go", text)
 	}
 }
 

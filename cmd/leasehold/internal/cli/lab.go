@@ -32,13 +32,10 @@ tests a store, and leasehold with it.`,
 
 // listCommand is "lab list".
 func (p storyteller) listCommand() *cobra.Command {
-	asJSON := false
-	c := &cobra.Command{
+	return &cobra.Command{
 		Use:   "list",
 		Short: "List the failure stories",
-		Long: `Lists the failure stories that "leasehold lab run" replays.
-
-With --json it prints an array of objects with name, title and summary.`,
+		Long:  `Lists the failure stories that "leasehold lab run" replays.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage(c, "it takes no arguments")
@@ -47,13 +44,6 @@ With --json it prints an array of objects with name, title and summary.`,
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
-			if asJSON {
-				all := []storyJSON{}
-				for _, s := range stories.All() {
-					all = append(all, storyJSON{Name: s.Name, Title: s.Title, Summary: s.Summary})
-				}
-				return writeJSON(p.stdout, all)
-			}
 			w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 			for _, s := range stories.All() {
 				fmt.Fprintf(w, "%s\t%s\n", s.Name, s.Title)
@@ -61,16 +51,4 @@ With --json it prints an array of objects with name, title and summary.`,
 			return w.Flush()
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print the list as JSON")
-	return c
-}
-
-// storyJSON is a story as "lab list" and "lab run" describe it.
-type storyJSON struct {
-	Name    string          `json:"name"`
-	Title   string          `json:"title"`
-	Summary string          `json:"summary,omitempty"`
-	Verdict string          `json:"verdict,omitempty"`
-	Error   string          `json:"error,omitempty"`
-	Events  []stories.Event `json:"events,omitempty"`
 }

@@ -27,8 +27,7 @@ type storyteller struct{ *program }
 
 // runCommand is "lab run".
 func (p storyteller) runCommand() *cobra.Command {
-	asJSON := false
-	c := &cobra.Command{
+	return &cobra.Command{
 		Use:   "run STORY|all",
 		Short: "Replay a failure on a weak design and on Leasehold",
 		Long: `Replays a well-known failure of distributed locks: first on the design that is known
@@ -48,12 +47,6 @@ with "!" is a fault. A part ends with one of
   GUARDED  the lock could not prevent it; the resource, which checks the fencing
            token, refused the late write
   BROKEN   neither: a bug
-
-With --json it prints one object with verdict ("pass", "fail", "trouble") and
-stories, an array of objects with name, title, verdict (also "left-out"), error if any,
-and events, an array of objects with story, part ("weak", "ours"), at_ms (since the part
-began), actor, kind ("begin", "step", "fault", "note", "end"), what, and at the end
-of a part outcome. Fields may be added; none is renamed or removed.
 
 Exit codes: 0 the stories went as expected; 1 one did not; 125 one could not be
 replayed (for example without redis-server); 128+N ended by signal N.`,
@@ -79,11 +72,9 @@ replayed (for example without redis-server); 128+N ended by signal N.`,
 			if err != nil {
 				return err
 			}
-			return p.run(chosen, asJSON)
+			return p.run(chosen)
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print what happened as JSON")
-	return c
 }
 
 // clientCommand is the command that "lab run" starts as a client.
@@ -116,6 +107,12 @@ func storiesOf(name string) ([]stories.Story, error) {
 // leftOut is the verdict on a story that needs what is not installed.
 const leftOut = "left-out"
 
+// result is how one story went.
+type result struct {
+	name, verdict string
+	trouble       string // why the verdict is not "pass"
+}
+
 // telling is one story in progress.
 type telling struct {
 	stories.Story
@@ -124,7 +121,7 @@ type telling struct {
 }
 
 // run runs "lab run".
-func (p storyteller) run(chosen []stories.Story, asJSON bool) error {
+func (p storyteller) run(chosen []stories.Story) error {
 	exe, err := os.Executable()
 	if err != nil {
 		return err
@@ -134,19 +131,19 @@ func (p storyteller) run(chosen []stories.Story, asJSON bool) error {
 	ctx, stop := listen().during(ctx)
 	all := play(ctx, chosen, func() *exec.Cmd { return exec.Command(exe, "lab", "story-client") })
 	verdict := "pass"
-	var told []storyJSON
+	var told []result
 	var unprinted error
 	for _, t := range all {
-		one, err := p.tell(t, asJSON)
-		if one.Verdict == leftOut && len(all) == 1 {
-			one.Verdict = "trouble" // it was asked for
+		one, err := p.tell(t)
+		if one.verdict == leftOut && len(all) == 1 {
+			one.verdict = "trouble" // it was asked for
 		}
 		if unprinted == nil && err != nil {
 			unprinted = err // the stories go on to their ends, and clean up
 			cancel()
 		}
-		if one.Verdict != "pass" && one.Verdict != leftOut && verdict != "fail" {
-			verdict = one.Verdict
+		if one.verdict != "pass" && one.verdict != leftOut && verdict != "fail" {
+			verdict = one.verdict
 		}
 		told = append(told, one)
 	}
@@ -157,7 +154,7 @@ func (p storyteller) run(chosen []stories.Story, asJSON bool) error {
 	case unprinted != nil:
 		return unprinted
 	}
-	if err := p.sumUp(verdict, told, asJSON); err != nil {
+	if err := p.sumUp(verdict, told); err != nil {
 		return err
 	}
 	switch verdict {
@@ -191,27 +188,24 @@ func play(ctx context.Context, chosen []stories.Story, command func() *exec.Cmd)
 
 // tell prints one story while it is played, and returns its result. The error is
 // that of printing.
-func (p storyteller) tell(t *telling, asJSON bool) (one storyJSON, err error) {
-	one = storyJSON{Name: t.Name, Title: t.Title, Verdict: "pass"}
-	if !asJSON {
-		err = t.Print(p.stdout)
-	}
+func (p storyteller) tell(t *telling) (one result, err error) {
+	one = result{name: t.Name, verdict: "pass"}
+	err = t.Print(p.stdout)
 	for e := range t.events {
-		one.Events = append(one.Events, e)
-		if !asJSON && err == nil {
+		if err == nil {
 			_, err = io.WriteString(p.stdout, coloured(screen.ColoursOn(p.stdout), e))
 		}
 	}
 	if t.err != nil {
-		one.Verdict, one.Error = "trouble", safe(t.err.Error())
+		one.verdict, one.trouble = "trouble", safe(t.err.Error())
 		switch {
 		case errors.Is(t.err, stories.ErrNotAsTold):
-			one.Verdict = "fail"
+			one.verdict = "fail"
 		case errors.Is(t.err, stories.ErrLeftOut):
-			one.Verdict = leftOut
+			one.verdict = leftOut
 		}
 	}
-	if !asJSON && err == nil {
+	if err == nil {
 		_, err = fmt.Fprintln(p.stdout)
 	}
 	return one, err
@@ -241,28 +235,22 @@ func verdictIn(in screen.Colours, line string) string {
 }
 
 // sumUp prints the verdict.
-func (p storyteller) sumUp(verdict string, told []storyJSON, asJSON bool) error {
-	if asJSON {
-		return writeJSON(p.stdout, struct {
-			Verdict string      `json:"verdict"`
-			Stories []storyJSON `json:"stories"`
-		}{verdict, told})
-	}
+func (p storyteller) sumUp(verdict string, told []result) error {
 	seen := map[string]bool{} // what is missing is missing for all
 	for _, s := range told {
-		if reason := strings.TrimPrefix(s.Error, s.Name+": "); s.Error != "" && !seen[reason] {
+		if reason := strings.TrimPrefix(s.trouble, s.name+": "); s.trouble != "" && !seen[reason] {
 			seen[reason] = true
-			if s.Verdict == leftOut {
-				p.voice.note("left out: %s", s.Error)
+			if s.verdict == leftOut {
+				p.voice.note("left out: %s", s.trouble)
 				continue
 			}
-			p.voice.error("%s", s.Error)
+			p.voice.error("%s", s.trouble)
 		}
 	}
 	var names []string // of those the verdict speaks of
 	for _, s := range told {
-		if s.Verdict == verdict {
-			names = append(names, s.Name)
+		if s.verdict == verdict {
+			names = append(names, s.name)
 		}
 	}
 	line := map[string]string{"pass": "PASS: as expected", "fail": "FAIL: not as expected", "trouble": "NONE: could not be replayed"}[verdict]

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,20 +14,14 @@ import (
 )
 
 func TestLabList(t *testing.T) {
-	s := newSite(t)
-	var listed []struct{ Name, Title, Summary string }
-	p := s.run(0, "lab", "list", "--json")
-	if err := json.Unmarshal([]byte(p.out.String()), &listed); err != nil {
-		t.Fatal(err)
-	}
-	text := s.run(0, "lab", "list").out.String()
+	text := newSite(t).run(0, "lab", "list").out.String()
 	all := stories.All()
-	if len(listed) != len(all) || strings.Count(text, "\n") != len(all) {
-		t.Errorf("want %d stories, listed as JSON are %d, as text:\n%s", len(all), len(listed), text)
+	if strings.Count(text, "\n") != len(all) {
+		t.Errorf("want %d stories, listed are:\n%s", len(all), text)
 	}
-	for i, story := range all {
-		if listed[i].Name != story.Name || listed[i].Title != story.Title || listed[i].Summary != story.Summary || !strings.Contains(text, story.Name+" ") {
-			t.Errorf("story %s is listed as %+v, want its name, title and summary", story.Name, listed[i])
+	for _, story := range all {
+		if !strings.Contains(text, story.Name+" ") || !strings.Contains(text, story.Title) {
+			t.Errorf("story %s is not listed with its title:\n%s", story.Name, text)
 		}
 	}
 	narrow(t, text)
@@ -60,20 +53,7 @@ func TestStoryCommands(t *testing.T) {
 		p := s.exec("/bin/sh", "-eu", "-c", line)
 		p.in.Close()
 		p.wants(0)
-		if !strings.Contains(line, "--json") {
-			narrow(t, p.out.String())
-			continue
-		}
-		var v struct {
-			Verdict string
-			Stories []struct {
-				Name, Verdict string
-				Events        []stories.Event
-			}
-		}
-		if err := json.Unmarshal([]byte(p.out.String()), &v); err != nil || v.Verdict != "pass" || len(v.Stories) != 1 || len(v.Stories[0].Events) < 4 {
-			t.Errorf("%s%v, %+v, want the verdict pass", line, err, v)
-		}
+		narrow(t, p.out.String())
 	}
 	if left := processesLeft("story-client"); len(left) > 0 {
 		t.Errorf("processes %q are left, want none", left)

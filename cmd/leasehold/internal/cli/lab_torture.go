@@ -23,14 +23,13 @@ const codeViolation = 1
 
 // tortureFlags are the flags of "lab torture".
 type tortureFlags struct {
-	dur    time.Duration
-	ttl    time.Duration
-	procs  int
-	locks  int
-	seed   uint64
-	out    string
-	kinds  bool
-	asJSON bool
+	dur   time.Duration
+	ttl   time.Duration
+	procs int
+	locks int
+	seed  uint64
+	out   string
+	kinds bool
 }
 
 // torturer is "lab torture".
@@ -76,12 +75,6 @@ page that shows where no order can be found.
 The seed decides which process is stopped or killed in which order and what is
 tried, but not the exact times: runs with the same seed are similar, not equal.
 
-With --json the verdict is one object: verdict ("pass", "fail", "none"), seed,
-took_ms, grants, lost, unknown, late_writes, idle_ms (how long somebody waited for a
-lock that was available), stopped, killed, undecided,
-violations (each with check, lock and what), history, plot, pictures. Fields may
-be added; none is renamed or removed.
-
 Exit codes: 0 no violation; 1 a violation; 125 if leasehold itself failed (wrong
 usage, the store cannot be reached); 128+N ended by signal N without a violation.`,
 		Example: `  leasehold lab torture                                # of the default store, a file
@@ -103,7 +96,6 @@ usage, the store cannot be reached); 128+N ended by signal N without a violation
 	f.BoolVar(&o.kinds, "kinds", false, "compete for read-write locks and semaphores as well")
 	f.Uint64Var(&o.seed, "seed", 0, "repeat the pattern of the run that had this `NUMBER` (default: a new one)")
 	f.StringVar(&o.out, "out", "", "`DIR` for the history and its plot, new or empty\n(default: a new one for temporary files)")
-	f.BoolVar(&o.asJSON, "json", false, "print the verdict as JSON")
 	return c
 }
 
@@ -162,17 +154,13 @@ func (p torturer) run(c *cobra.Command, o tortureFlags) error {
 	if err != nil {
 		return err
 	}
-	if o.asJSON {
-		err = writeJSON(p.stdout, verdictOf(report))
-	} else {
-		p.voice.flush(time.Second) // the verdict comes after the progress
-		var b strings.Builder
-		report.Print(&b)
-		in := screen.ColoursOn(p.stdout)
-		for line := range strings.Lines(b.String()) {
-			if _, err = io.WriteString(p.stdout, verdictIn(in, line)); err != nil {
-				break
-			}
+	p.voice.flush(time.Second) // the verdict comes after the progress
+	var b strings.Builder
+	report.Print(&b)
+	in := screen.ColoursOn(p.stdout)
+	for line := range strings.Lines(b.String()) {
+		if _, err = io.WriteString(p.stdout, verdictIn(in, line)); err != nil {
+			break
 		}
 	}
 	switch {
@@ -243,44 +231,4 @@ func (p torturer) progress(whole time.Duration) func(torture.Progress) {
 			p.voice.note("%s", line)
 		}
 	}
-}
-
-// verdictJSON is the verdict for programs.
-type verdictJSON struct {
-	Verdict    string          `json:"verdict"`
-	Seed       uint64          `json:"seed"`
-	TookMS     int64           `json:"took_ms"`
-	Grants     int             `json:"grants"`
-	Lost       int             `json:"lost"`
-	Unknown    int             `json:"unknown"`
-	LateWrites int             `json:"late_writes"`
-	IdleMS     int64           `json:"idle_ms"`
-	Stopped    int             `json:"stopped"`
-	Killed     int             `json:"killed"`
-	Undecided  []string        `json:"undecided"`
-	Violations []violationJSON `json:"violations"`
-	History    string          `json:"history"`
-	Plot       string          `json:"plot"`
-	Pictures   []string        `json:"pictures"`
-}
-
-type violationJSON struct {
-	Check string `json:"check"`
-	Lock  string `json:"lock"`
-	What  string `json:"what"`
-}
-
-func verdictOf(r *torture.Report) verdictJSON {
-	v := verdictJSON{
-		Verdict: r.Word(), Seed: r.Seed, TookMS: r.Took.Milliseconds(), Grants: r.Granted, Lost: r.Lost, Unknown: r.Unknown,
-		LateWrites: r.LateWrites, IdleMS: r.Findings.Idle.Milliseconds(), Stopped: r.Stops, Killed: r.Kills, Undecided: append([]string{}, r.Undecided...),
-		Violations: []violationJSON{}, History: r.Dir, Plot: r.Plot, Pictures: append([]string{}, r.Pictures...),
-	}
-	for _, f := range r.Violations {
-		v.Violations = append(v.Violations, violationJSON{f.Check, r.Locks[f.Lock], f.What})
-	}
-	for _, h := range r.Hung {
-		v.Violations = append(v.Violations, violationJSON{Check: "liveness", What: h})
-	}
-	return v
 }

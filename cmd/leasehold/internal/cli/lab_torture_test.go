@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,11 +60,7 @@ func TestTorture(t *testing.T) {
 		t.Errorf("the same directory again: %s, want text with %q", p.err.String(), "not empty")
 	}
 
-	var v map[string]any
-	p = s.run(0, append(shortTorture, "--json", "--quiet", "--out", filepath.Join(t.TempDir(), "b"))...)
-	if err := json.Unmarshal([]byte(p.out.String()), &v); err != nil || v["verdict"] != "pass" || v["grants"].(float64) < 1 || len(v["violations"].([]any)) != 0 {
-		t.Errorf("%v, %s, want the verdict pass", err, p.out.String())
-	}
+	p = s.run(0, append(shortTorture, "--quiet", "--out", filepath.Join(t.TempDir(), "b"))...)
 	if p.err.String() != "" {
 		t.Errorf("with --quiet: stderr %s, want nothing on it", p.err.String())
 	}

@@ -18,14 +18,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// lsFlags are the flags of "ls".
-type lsFlags struct {
-	asJSON, watch bool
-	every         time.Duration
-}
-
 func (p *program) lsCommand() *cobra.Command {
-	o := lsFlags{every: time.Second}
+	asJSON := false
 	c := &cobra.Command{
 		Use:   "ls [PREFIX]",
 		Short: "List the locks that are held",
@@ -46,13 +40,9 @@ programs made by themselves (SET NX) are not listed: "leasehold show NAME" shows
 server has too many keys, or never says that there are no more, the list is cut: the locks
 found so far are printed, the reason follows on standard error, and the exit code is 125.
 
-With --watch it lists them again and again, at intervals of --every, until a signal ends it.
-On a terminal it redraws the list. Otherwise, and with --json, it prints the list when it
-changes.
-
 With --json it prints an array of objects: "leasehold help json" describes them.`,
 		Example: `  leasehold ls
-  leasehold ls --watch
+  watch leasehold ls                    # again and again, as it changes
   leasehold ls deploy/ --json | jq -r '.[].name'`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -66,26 +56,16 @@ With --json it prints an array of objects: "leasehold help json" describes them.
 			if len(args) > 0 {
 				prefix = args[0]
 			}
-			if o.every < leastEvery {
-				return usage(c, "--every %v is too often: the minimum is %v", o.every, leastEvery)
-			}
 			return p.look(c, func(ctx context.Context, st *store.Store) error {
-				if o.watch {
-					return watchList(p, ctx, st, prefix, o)
-				}
 				l := listed(ctx, st, prefix)
 				if l.states == nil && l.err != nil {
 					return l.err
 				}
-				return errors.Join(p.writeList(l, o.asJSON), l.err)
+				return errors.Join(p.writeList(l, asJSON), l.err)
 			})
 		},
 	}
-	f := c.Flags()
-	f.BoolVar(&o.asJSON, "json", false, "print JSON")
-	f.BoolVarP(&o.watch, "watch", "w", false, "list again and again")
-	f.DurationVar(&o.every, "every", o.every, "with --watch: how often to ask the store, a `TIME` such as 5s")
-	completeValues(c, "every", "1s", "5s", "30s")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 
@@ -162,7 +142,7 @@ func (p *program) writeList(l listing, asJSON bool) error {
 		}
 		return nil
 	}
-	if _, err := p.stdout.WriteString(screen.Table(l.rows(time.Now()), 0)); err != nil {
+	if _, err := p.stdout.WriteString(screen.Table(l.rows(time.Now()))); err != nil {
 		return err
 	}
 	if note := l.note(); note != "" && l.err == nil {

@@ -20,7 +20,7 @@ func TestMan(t *testing.T) {
 	for page, flags := range map[string][]string{
 		"leasehold":                 {"store", "store-file", "quiet"},
 		"leasehold-run":             {"try", "min-hold", "conflict-exit-code", "store"},
-		"leasehold-lab-run":         {"json", "store"},
+		"leasehold-lab-torture":     {"kinds", "store"},
 		"leasehold-completion-bash": {"no-descriptions"},
 	} {
 		text, err := os.ReadFile(filepath.Join(dir, page+".1"))

@@ -33,7 +33,7 @@ func TestQuitPrintsNoStacks(t *testing.T) {
 // The signal is caught before the stores are initialized, which takes most of the time
 // that the program needs to start.
 func TestQuitIsCaughtEarly(t *testing.T) {
-	c := exec.Command(binary, "version")
+	c := exec.Command(binary, "--version")
 	c.Env = append(os.Environ(), "GODEBUG=inittrace=1")
 	out, err := c.CombinedOutput()
 	if err != nil {

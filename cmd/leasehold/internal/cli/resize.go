@@ -11,7 +11,7 @@ import (
 )
 
 func resizeCommand(p *program) *cobra.Command {
-	permits, asJSON := 0, false
+	permits := 0
 	c := &cobra.Command{
 		Use:   "resize NAME --permits N",
 		Short: "Change the number of permits of a semaphore that is in use",
@@ -26,10 +26,6 @@ A semaphore that nobody uses has no number of permits: the next request for it s
 one. There is nothing to change then, and the exit code is 0. A mutex that is
 held gets no permits, since its holder relies on being the only one; neither does a
 semaphore of one permit, which is a mutex, unless several still hold it from before.
-
-With --json it prints one object with name, permits (the new number), was (the number
-before; absent if nobody used the semaphore) and changed (whether this call changed
-it). Fields may be added; none is renamed or removed.
 
 Over several Redis servers a semaphore keeps its number: use one with another name.
 
@@ -52,61 +48,41 @@ is safe.`,
 				return usage(c, "--permits %d: a semaphore needs at least one permit", permits)
 			}
 			return p.ask(c, func(ctx context.Context, st *store.Store) error {
-				r, err := resize(p, ctx, st, name, permits)
-				switch {
-				case err != nil:
-					return err
-				case asJSON:
-					return writeJSON(p.stdout, r)
-				}
-				r.tell(p)
-				return nil
+				return resize(p, ctx, st, name, permits)
 			})
 		},
 	}
 	c.Flags().IntVar(&permits, "permits", 0, "give the semaphore `N` permits")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 
-// resizedJSON is what "leasehold resize" did, as its help describes it.
-type resizedJSON struct {
-	statejson.LockName
-	Permits int   `json:"permits"`
-	Was     int64 `json:"was,omitempty"`
-	Changed bool  `json:"changed"`
-}
-
-// resize changes the number of permits from the one that is in use. The store refuses if
-// that has changed meanwhile.
-func resize(p *program, ctx context.Context, st *store.Store, name string, permits int) (resizedJSON, error) {
-	r := resizedJSON{LockName: statejson.NameOf(name), Permits: permits}
+// resize changes the number of permits from the one that is in use, and says so. The store
+// refuses if that has changed meanwhile.
+func resize(p *program, ctx context.Context, st *store.Store, name string, permits int) error {
 	s, err := st.Inspect(ctx, name)
 	if err != nil {
-		return r, err
+		return err
 	}
 	from := int64(permits) // if nobody uses it, the store only says whether it keeps such locks
-	held := s.Holdings()
 	if s.Held {
 		from = s.Kind.Normal().Limit
-		r.Was, r.Changed = from, from != int64(permits)
 	}
-	if s.Kind.Shared || r.Changed && statejson.IsOne(s.Kind, held) {
-		return r, fmt.Errorf("lock %q is in use as a %v by %s: only a semaphore has permits", name, s.Kind, s.Holder)
+	changed := from != int64(permits)
+	if s.Kind.Shared || changed && statejson.IsOne(s.Kind, s.Holdings()) {
+		return fmt.Errorf("lock %q is in use as a %v by %s: only a semaphore has permits", name, s.Kind, s.Holder)
 	}
-	return r, client(p, st).Operator().Resize(ctx, name, int(from), permits)
-}
-
-// tell says what was done.
-func (r resizedJSON) tell(p *program) {
+	if err := client(p, st).Operator().Resize(ctx, name, int(from), permits); err != nil {
+		return err
+	}
 	switch {
-	case r.Was == 0:
-		p.voice.note("nobody uses lock %q: the next request for it sets the number of permits", r.Name)
-	case !r.Changed:
-		p.voice.note("semaphore %q has %s already", r.Name, count(r.Permits, "permit"))
-	case r.Permits == 1:
-		p.voice.note("semaphore %q has 1 permit now, and had %d: it is a mutex, so it gets no more permits once a single holder is left", r.Name, r.Was)
+	case !s.Held:
+		p.voice.note("nobody uses lock %q: the next request for it sets the number of permits", name)
+	case !changed:
+		p.voice.note("semaphore %q has %s already", name, count(permits, "permit"))
+	case permits == 1:
+		p.voice.note("semaphore %q has 1 permit now, and had %d: it is a mutex, so it gets no more permits once a single holder is left", name, from)
 	default:
-		p.voice.note("semaphore %q has %s now, and had %d", r.Name, count(r.Permits, "permit"), r.Was)
+		p.voice.note("semaphore %q has %s now, and had %d", name, count(permits, "permit"), from)
 	}
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +13,7 @@ import (
 
 func (p operator) schemaCommand() *cobra.Command {
 	var show bool
-	var roles []string // lists of them
+	var roles []string
 	c := &cobra.Command{
 		Use:   "schema --store postgres://...",
 		Short: "Make the table of locks in a database",
@@ -41,19 +40,14 @@ the client of the database.`,
 		RunE:              func(c *cobra.Command, _ []string) error { return p.schema(c, show, roles) },
 	}
 	c.Flags().BoolVar(&show, "print", false, "print the SQL instead")
-	c.Flags().StringArrayVar(&roles, "grant", nil, "let a `ROLE` use locks; separate several by commas, and put a name with\na comma in double quotes")
+	c.Flags().StringArrayVar(&roles, "grant", nil, "let a `ROLE` use locks; can be repeated")
 	return c
 }
 
 // schema runs "leasehold schema".
-func (p operator) schema(c *cobra.Command, show bool, lists []string) error {
-	var roles []string
-	for _, list := range lists {
-		some, ok := identifiers(list)
-		if !ok {
-			return usage(c, fmt.Sprintf("--grant %s: it is a list of names such as app,\"Night shift\"", list))
-		}
-		roles = append(roles, some...)
+func (p operator) schema(c *cobra.Command, show bool, roles []string) error {
+	if slices.Contains(roles, "") {
+		return usage(c, "--grant is empty: give the name of a role")
 	}
 	url, s, err := p.storeAsked(c)
 	if err != nil {
@@ -93,41 +87,4 @@ func (p operator) schema(c *cobra.Command, show bool, lists []string) error {
 	}
 	p.voice.note("the table of locks is there")
 	return nil
-}
-
-// identifiers splits a list of names at its commas. A name may be in double quotes, as in
-// SQL, and is taken as it is otherwise.
-func identifiers(list string) (names []string, ok bool) {
-	for {
-		list = strings.TrimLeft(list, " ")
-		var name string
-		if rest, quoted := strings.CutPrefix(list, `"`); quoted {
-			for {
-				part, after, closed := strings.Cut(rest, `"`)
-				if !closed {
-					return nil, false
-				}
-				name += part
-				if rest, quoted = strings.CutPrefix(after, `"`); !quoted {
-					break
-				}
-				name += `"`
-			}
-			if list = strings.TrimLeft(rest, " "); list != "" && list[0] != ',' {
-				return nil, false
-			}
-		} else {
-			name, _, _ = strings.Cut(list, ",")
-			list = list[len(name):]
-			name = strings.TrimRight(name, " ")
-		}
-		if name == "" {
-			return nil, false
-		}
-		names = append(names, name)
-		if list == "" {
-			return names, true
-		}
-		list = list[1:]
-	}
 }

@@ -84,10 +84,7 @@ func schemeOf(urls []string) (scheme, error) {
 // unknownScheme names the unknown scheme only if it is certainly one: it might be
 // a mistyped secret.
 func unknownScheme(url string) error {
-	if meant := meantURL(url); meant != "" {
-		return fmt.Errorf("%s is no URL%s (see \"leasehold help stores\")", shown(url), didYouMean(meant))
-	}
-	if strings.HasPrefix(url, "/") {
+	if strings.HasPrefix(url, "/") || strings.HasPrefix(url, "./") || strings.HasPrefix(url, "../") {
 		return errors.New("a path is no URL: write file: before it, for a folder of locks (see \"leasehold help stores\")")
 	}
 	name, _, ok := strings.Cut(url, "://")

@@ -2,11 +2,9 @@ package cli
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,7 +16,7 @@ var otherWords = map[string]string{
 	"unlock": "release", "free": "release", "kill": "break", "steal": "break", "force-unlock": "break", "leader": "elect",
 	"tail": "watch", "follow": "watch", "check": "doctor", "init": "schema", "migrate": "schema", "benchmark": "bench",
 	"timeout": "wait", "nonblock": "try", "non-block": "try", "no-wait": "try", "nowait": "try", "name": "purpose", "url": "store", "lease": "ttl", "duration": "ttl",
-	"for": "wait", "interval": "every", "force": "now",
+	"for": "wait", "wait": "for", "interval": "every", "force": "now",
 }
 
 // suggestion returns the one of words that was probably meant by word, or an empty string.
@@ -125,75 +123,7 @@ func noFlag(c *cobra.Command, name string) error {
 
 // badTime is the error about the value of a flag that should be a time.
 func badTime(c *cobra.Command, flag, value string) error {
-	meant := meantTime(value)
-	if meant == "" {
-		return usage(c, "--%s %q is no time such as 30s, 5m or 1h30m", flag, value)
-	}
-	return usage(c, "--%s %q is no time%s", flag, value, didYouMean(meant))
-}
-
-// unitOf is what people write for a unit of time, and how Go writes it.
-var unitOf = []struct {
-	words []string
-	unit  string
-	times int
-}{
-	{[]string{"", "s", "sec", "secs", "second", "seconds"}, "s", 1},
-	{[]string{"m", "min", "mins", "minute", "minutes"}, "m", 1},
-	{[]string{"h", "hr", "hrs", "hour", "hours"}, "h", 1},
-	{[]string{"ms", "msec", "msecs", "millis", "millisecond", "milliseconds"}, "ms", 1},
-	{[]string{"d", "day", "days"}, "h", 24},
-	{[]string{"w", "week", "weeks"}, "h", 7 * 24},
-}
-
-// meantTime returns the time that was probably meant by s, such as 5s for 5, or an empty string.
-func meantTime(s string) string {
-	s = strings.ToLower(strings.TrimSpace(s))
-	word := strings.TrimLeft(s, "0123456789")
-	number := strings.TrimSuffix(s, word)
-	n, err := strconv.Atoi(number)
-	if err != nil || len(number) > 9 {
-		return ""
-	}
-	word = strings.TrimPrefix(word, " ")
-	for _, u := range unitOf {
-		if slices.Contains(u.words, word) {
-			meant := strconv.Itoa(n*u.times) + u.unit
-			if _, err := time.ParseDuration(meant); err == nil {
-				return meant
-			}
-		}
-	}
-	return ""
-}
-
-// ports are the usual ports of servers, by scheme.
-var ports = map[uint16]string{2379: "etcd", 2181: "zookeeper", 5432: "postgres", 3306: "mysql", 4222: "nats", 26379: "redis-sentinel"}
-
-// meantURL returns the URL that was probably meant by a text that is none, or an empty string. It
-// repeats only what is certainly an address or a path: any other text may be a mistyped secret.
-func meantURL(text string) string {
-	if strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../") || strings.HasPrefix(text, "~/") {
-		return "file:" + shown(text)
-	}
-	scheme := "redis"
-	for _, one := range strings.Split(text, ",") {
-		at, err := netip.ParseAddrPort(one)
-		if err != nil {
-			host, port, ok := strings.Cut(one, ":")
-			n, err := strconv.ParseUint(port, 10, 16)
-			switch ip, isIP := netip.ParseAddr(host); {
-			case host != "localhost" && isIP != nil, ok && err != nil:
-				return ""
-			case ok:
-				at = netip.AddrPortFrom(ip, uint16(n))
-			}
-		}
-		if s, ok := ports[at.Port()]; ok {
-			scheme = s
-		}
-	}
-	return scheme + "://" + text
+	return usage(c, "--%s %q is no time such as 30s, 5m or 1h30m", flag, value)
 }
 
 // meantScheme returns the scheme that was probably meant by another word, or an empty string.

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 
 	"github.com/creack/pty"
@@ -174,87 +173,6 @@ func TestTerminalColours(t *testing.T) {
 		if got := strings.Contains(text, "\x1b[31;1merror\x1b[0m: node-unreachable"); got != c.colour || !c.colour && strings.Contains(text, "\x1b[3") || !strings.Contains(text, "node-unreachable") {
 			t.Errorf("%v, %s: %q, coloured: %v, want %v", c.env, c.shell, text, got, c.colour)
 		}
-	}
-}
-
-// ls --watch redraws a list that fits on the terminal, and Ctrl-C ends it.
-func TestTerminalListAgain(t *testing.T) {
-	t.Parallel() // it mostly waits
-	for _, columns := range []uint16{40, 80, 200} {
-		s := newSite(t) // the locks of an earlier round would leave no line for the second one
-		h := s.hold("first\x1b[2J", "--purpose", strings.Repeat("備", 100))
-		m := s.onTerminalOf(columns, nil, binary, "ls", "--watch", "--every", "50ms")
-		m.shows("first")
-		second := s.hold("second")
-		m.shows("second")
-		second.let()
-		poll(t, func() string {
-			frames := strings.Split(m.shown.String(), "\x1b[H\x1b[2J")
-			if !strings.Contains(frames[len(frames)-1], "second") {
-				return ""
-			}
-			return "the list without the second lock"
-		})
-		s.plain()
-		for i := range 30 {
-			s.run(0, "acquire", fmt.Sprintf("many/%d/%02d", columns, i), "--ttl", "1m")
-		}
-		m.shows("lines more")
-		m.types("\x03")
-		m.wants(130)
-		<-m.ended
-		for _, frame := range strings.Split(strings.TrimSuffix(m.shown.String(), "^C"), "\x1b[H\x1b[2J")[1:] {
-			lines := strings.Split(frame, "\r\n")
-			if len(lines) > 24 {
-				t.Errorf("a list of %d lines, want 24 at most: %q", len(lines), frame)
-			}
-			for _, line := range lines {
-				line = strings.ReplaceAll(strings.ReplaceAll(line, "\x1b[1m", ""), "\x1b[0m", "")
-				if strings.Contains(line, "\x1b") || screen.Width(line) > int(columns) {
-					t.Errorf("%d columns: a line of %d columns: %q", columns, screen.Width(line), line)
-				}
-			}
-		}
-		h.let()
-	}
-}
-
-// ls --watch --json prints a line when the locks change, and no more.
-func TestListAgainAsJSON(t *testing.T) {
-	t.Parallel() // it mostly waits
-	s := newSite(t)
-	h := s.hold("x")
-	p := s.start("ls", "--watch", "--json", "--every", "20ms")
-	p.says(&p.out, `"name":"x"`)
-	w := s.start("run", "x", "--", "true")
-	p.says(&p.out, `"waiters":1`)
-	h.let()
-	w.wants(0)
-	p.says(&p.out, `"locks":[]`)
-	time.Sleep(200 * time.Millisecond) // looks that print nothing
-	var seen []string
-	for line := range strings.Lines(p.out.String()) {
-		var one struct {
-			Time  time.Time
-			Locks []struct {
-				Name    string
-				Waiters *int
-			}
-		}
-		if err := json.Unmarshal([]byte(line), &one); err != nil || one.Locks == nil || one.Time.Location() != time.UTC {
-			t.Fatalf("%v: %s, want locks and a time in UTC", err, line)
-		}
-		state := ""
-		for _, l := range one.Locks {
-			state += fmt.Sprintf("%s %d;", l.Name, *l.Waiters)
-		}
-		if len(seen) > 0 && seen[len(seen)-1] == state && !strings.Contains(state, "x 0") { // another holder
-			t.Errorf("%q twice", state)
-		}
-		seen = append(seen, state)
-	}
-	if len(seen) > 6 || seen[0] != "x 0;" {
-		t.Errorf("%q, want a line for each change", seen)
 	}
 }
 

@@ -328,6 +328,6 @@ func TestJSONIsSafeOnATerminal(t *testing.T) {
 
 // writeTable writes the table of "ls".
 func writeTable(b *strings.Builder, states []store.State, now time.Time) error {
-	b.WriteString(screen.Table(listing{states: states}.rows(now), 0))
+	b.WriteString(screen.Table(listing{states: states}.rows(now)))
 	return nil
 }

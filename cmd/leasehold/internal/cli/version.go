@@ -2,23 +2,20 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"regexp"
 	"runtime"
 	"runtime/debug"
-
-	"github.com/spf13/cobra"
 )
 
 // build describes what this program was built from.
 type build struct {
-	Version  string `json:"version"`            // of the module; "(devel)" when built from a work tree
-	Revision string `json:"revision,omitempty"` // of the repository, if the build knew it
-	Time     string `json:"time,omitempty"`     // of that revision, RFC 3339
-	Modified bool   `json:"modified"`           // the work tree differed from it
-	Go       string `json:"go"`
-	OS       string `json:"os"`
-	Arch     string `json:"arch"`
+	Version  string // of the module; "(devel)" when built from a work tree
+	Revision string // of the repository, if the build knew it
+	Time     string // of that revision, RFC 3339
+	Modified bool   // the work tree differed from it
+	Go       string
+	OS       string
+	Arch     string
 }
 
 // released is the version of a release. The build of packages sets it; elsewhere the
@@ -66,34 +63,4 @@ func (b build) line() string {
 		}
 	}
 	return fmt.Sprintf("leasehold %s, %s, %s %s/%s\n", b.Version, commit, b.Go, b.OS, b.Arch)
-}
-
-func (p *program) versionCommand() *cobra.Command {
-	asJSON := false
-	c := &cobra.Command{
-		Use:   "version",
-		Short: "Show the version of this program",
-		Long: `Shows the version of this program, the commit it was built from if that is known,
-and the version of Go.
-
-With --json it prints an object with version, revision, time, modified (whether the
-sources had changes on top of the revision), go, os and arch.`,
-		Example: "  leasehold version --json",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage(c, "it takes no arguments")
-			}
-			return nil
-		},
-		RunE: func(*cobra.Command, []string) error {
-			b := thisBuild()
-			if asJSON {
-				return writeJSON(p.stdout, b)
-			}
-			_, err := io.WriteString(p.stdout, b.line())
-			return err
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return c
 }

@@ -110,7 +110,7 @@ func (v *voice) speak() {
 			v.w.WriteString(u.text + "\n")
 		case u.text != "":
 			// A line that wraps cannot be overwritten.
-			columns, _ := screen.Size(v.w)
+			columns := screen.Columns(v.w)
 			text := screen.Cut(u.text, columns-1)
 			v.w.WriteString(text)
 			shown = screen.Width(text)
@@ -120,7 +120,7 @@ func (v *voice) speak() {
 
 // erase removes a status that was so wide. It has wrapped if the terminal is narrower now.
 func (v *voice) erase(width int) {
-	columns, _ := screen.Size(v.w)
+	columns := screen.Columns(v.w)
 	if above := (width - 1) / columns; above > 0 {
 		fmt.Fprintf(v.w, "\r\x1b[%dA\x1b[J", above)
 		return

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/store"
@@ -45,14 +44,7 @@ Exit codes: 0 if nobody holds the lock, 124 if it is still held after --for, or 
 			return waitFree(p, c, args[0], most, c.Flags().Changed("for"))
 		},
 	}
-	f := c.Flags()
-	f.DurationVar(&most, "for", 0, "give up after that `TIME`; 0 looks once (default: wait forever)")
-	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "wait" { // as "run" calls it
-			name = "for"
-		}
-		return pflag.NormalizedName(name)
-	})
+	c.Flags().DurationVar(&most, "for", 0, "give up after that `TIME`; 0 looks once (default: wait forever)")
 	return c
 }
 

@@ -74,7 +74,6 @@ is renamed or removed.`,
 	c.Flags().DurationVar(&every, "every", every, "how often to ask the store: a `TIME` such as 200ms")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	c.Flags().StringVar(&prefix, "prefix", "", "watch all locks whose names begin with `PREFIX`, which may be empty")
-	completeValues(c, "every", "200ms", "1s", "5s", "30s")
 	return c
 }
 

@@ -29,8 +29,8 @@ var groups = []struct {
 	{Learn, []string{"lab", "bench", "help"}},
 }
 
-// unlisted are commands that the overview leaves out: a flag or a topic says the same.
-var unlisted = []string{"completion", "version"}
+// unlisted are commands that the overview leaves out.
+var unlisted = []string{"completion"}
 
 // longKey is the annotation of a command with all there is to say about it.
 const longKey = "long"

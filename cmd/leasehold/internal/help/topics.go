@@ -41,6 +41,5 @@ may change at any time.
 // JSONEnd ends the topic.
 const JSONEnd = `
 
-"watch --json" prints one object a line: see its help. "ls --watch --json" prints one when a lock, a
-holder or the number of waiters has changed, with time, locks (an array as above) and error, if the
-locks are not all. "acquire", "doctor", "lab", "bench" and "version" print objects of their own: see "leasehold COMMAND --help".`
+"watch --json" prints one object a line: see its help. "acquire", "doctor" and "bench" print objects
+of their own: see "leasehold COMMAND --help".`

@@ -17,16 +17,13 @@ func IsTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 // Erases reports whether f is a terminal that can erase a line and move up.
 func Erases(f *os.File) bool { return IsTerminal(f) && os.Getenv("TERM") != "dumb" }
 
-// Size returns the columns and lines of a terminal, or those of an old one if it does not tell.
-func Size(f *os.File) (columns, lines int) {
-	columns, lines, err := term.GetSize(int(f.Fd()))
+// Columns returns how wide a terminal is, or how wide an old one was if it does not tell.
+func Columns(f *os.File) int {
+	columns, _, err := term.GetSize(int(f.Fd()))
 	if err != nil || columns < 1 {
-		columns = 80
+		return 80
 	}
-	if err != nil || lines < 1 {
-		lines = 24
-	}
-	return columns, lines
+	return columns
 }
 
 // Width returns how many columns a terminal needs for a line of text.
@@ -61,8 +58,8 @@ func Cut(s string, columns int) string {
 }
 
 // Table lays out rows in columns, each as wide as its widest text. The last text of a row is not
-// filled up. If columns is not 0, lines are cut to so many.
-func Table(rows [][]string, columns int) string {
+// filled up.
+func Table(rows [][]string) string {
 	var widths []int
 	for _, row := range rows {
 		for i, text := range row {
@@ -74,18 +71,13 @@ func Table(rows [][]string, columns int) string {
 	}
 	var b strings.Builder
 	for _, row := range rows {
-		var line strings.Builder
 		for i, text := range row {
-			line.WriteString(text)
+			b.WriteString(text)
 			if i < len(row)-1 {
-				line.WriteString(strings.Repeat(" ", widths[i]+2-Width(text)))
+				b.WriteString(strings.Repeat(" ", widths[i]+2-Width(text)))
 			}
 		}
-		text := line.String()
-		if columns > 0 {
-			text = Cut(text, columns)
-		}
-		b.WriteString(text + "\n")
+		b.WriteByte('\n')
 	}
 	return b.String()
 }
