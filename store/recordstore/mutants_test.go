@@ -22,7 +22,7 @@ func TestMechanismsAreNeeded(t *testing.T) {
 		{Name: "an undo writes in any case", File: "store.go", Old: "t.end(store.ReleaseRequest{Lease: r, Undo: true})\n\t\t\t\tt.wrote = true", New: "t.end(store.ReleaseRequest{Lease: r, Undo: true})", Run: "TestNothingIsLeft"},
 		{Name: "an attempt that failed is undone", File: "store.go", Old: "if maybe {\n\t\t\ts.undo(r.Lease)", New: "if false {\n\t\t\ts.undo(r.Lease)", Run: "TestFaults"},
 		{Name: "a holder counts from its last refresh", File: "wait.go", Old: "return decision{granted: h, since: mine.first}", New: "return decision{granted: h, since: now}", Run: "TestConformance$|TestContestsUnderFaults"},
-		{Name: "a hand-off counts when a write is acknowledged", File: "wait.go", Old: "w.confirm && !snap.acknowledged", New: "false", Run: "TestHandOffCounts"},
+		{Name: "a hand-off counts when a write is acknowledged", File: "wait.go", Old: "(!w.confirm || snap.acknowledged)", New: "true", Run: "TestHandOffCounts"},
 		{Name: "a record begins above the writes before it", File: "snapshot.go", Old: "return fence.Token(s.number*tokensPerWrite + 1)", New: "return 0", Run: "TestConformance$|TestContestsUnderFaults"},
 		{Name: "an older push is ignored", File: "register.go", Old: "case last != known:", New: "case last != known && known != nil:", Run: "TestOlderPushes"},
 		{Name: "only the first waiter hands on", File: "wait.go", Old: "late := time.Duration(i) * grace", New: "late := time.Duration(0)", Run: "TestOnlyTheFirst"},

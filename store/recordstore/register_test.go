@@ -226,6 +226,54 @@ func TestHandOffCountsWhenAcknowledged(t *testing.T) {
 	})
 }
 
+// lagging answers a write a second after it has pushed it.
+type lagging struct{ *counted }
+
+func (d lagging) Write(ctx context.Context, key string, value []byte, version string, idle bool) (string, error) {
+	next, err := d.counted.Write(ctx, key, value, version, idle)
+	time.Sleep(time.Second)
+	return next, err
+}
+
+// A hand-off within a process is one write, also if the push of it comes before its answer: the
+// waiter does not write again what the answer acknowledges.
+func TestHandOffWithinAProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := lagging{&counted{Watcher: (&server{dates: true, pushes: true, class: store.CrashSafe}).driver().(recordstore.Watcher)}}
+		s := open(d, nil, virtual.Clock())
+		defer s.Close()
+		l := lease(time.Minute)
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			next, granted := lease(time.Minute), make(chan error, 1)
+			var grant store.Grant
+			const waited = 18 * time.Second // its place is as old then
+			go func() {
+				g, err := s.Wait(t.Context(), store.WaitRequest{Lease: next}, nil)
+				grant = g
+				granted <- err
+			}()
+			time.Sleep(waited)
+			writes := d.writes.Load()
+			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-granted; err != nil {
+				t.Fatal(err)
+			}
+			if n := d.writes.Load() - writes; n != 1 {
+				t.Errorf("a hand-off took %d writes, want that of the release", n)
+			}
+			if grant.Since >= waited {
+				t.Errorf("the lease counts from %v after the request, but its beat is older", grant.Since)
+			}
+			l = next
+		}
+	})
+}
+
 // A push that comes late does not take back what this client knows, and what it has written.
 func TestOlderPushesAreIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

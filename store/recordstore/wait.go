@@ -195,20 +195,27 @@ func (w *waiter) enter(t *txn) rule.Answer {
 	return ans
 }
 
-// refreshed reports whether a step of another waiter has refreshed the place while this one
-// was waiting for its turn, so that nothing is left to do.
+// refreshed reports whether nothing is left to do, since a step of another waiter has refreshed the
+// place while this one was waiting for its turn, or has been answered and shows the lease.
 func (w *waiter) refreshed(t *txn) (ans rule.Answer, fresh bool) {
 	l, own := t.snap.ownLife(w.r.Owner)
-	fresh = t.touched["o"+w.r.Owner] || own && t.now.Sub(l.first) <= w.r.TTL/6
-	if !fresh {
-		return ans, false
-	}
 	r := rule.Expire(t.rec, t.now)
-	i := slices.IndexFunc(r.Queue, func(p rule.Place) bool { return p.Owner == w.r.Owner })
-	if _, turns := rule.Advance(r, 0, t.now); i < 0 || len(turns) > 0 || i == 0 && len(r.Holds) == 0 {
+	mine := func(owner string) bool { return owner == w.r.Owner }
+	if i := slices.IndexFunc(r.Holds, func(h rule.Hold) bool { return mine(h.Owner) }); i >= 0 {
+		return rule.Answer{Verdict: rule.Busy}, own && !t.wrote && w.usable(r.Holds[i], t.snap, t.now)
+	}
+	fresh = t.touched["o"+w.r.Owner] || own && t.now.Sub(l.first) <= w.r.TTL/6
+	i := slices.IndexFunc(r.Queue, func(p rule.Place) bool { return mine(p.Owner) })
+	if _, turns := rule.Advance(r, 0, t.now); !fresh || i < 0 || len(turns) > 0 || i == 0 && len(r.Holds) == 0 {
 		return ans, false
 	}
 	return rule.Answer{Verdict: rule.Busy}, true
+}
+
+// usable reports whether a lease of this waiter, as a version shows it, can be used without another
+// write.
+func (w *waiter) usable(h rule.Hold, snap *snapshot, now clock.Instant) bool {
+	return !h.Broken && (!w.confirm || snap.acknowledged) && snap.lives["o"+h.Owner].expiry.Sub(now) >= w.r.TTL/2
 }
 
 // decision is what a waiter does next.
@@ -236,7 +243,7 @@ func (w *waiter) decide(snap *snapshot, now clock.Instant) decision {
 	r := rule.Expire(rec, now)
 	for i := range r.Holds {
 		if h := &r.Holds[i]; h.Owner == w.r.Owner {
-			if h.Broken || w.confirm && !snap.acknowledged || mine.expiry.Sub(now) < w.r.TTL/2 {
+			if !w.usable(*h, snap, now) {
 				return decision{ask: true}
 			}
 			return decision{granted: h, since: mine.first}
