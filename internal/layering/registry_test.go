@@ -15,10 +15,10 @@ var project = rules{
 		{"cmd/leasehold/internal/serve/page", "cmd/leasehold/internal/serve/redisdoor"},
 		{"cmd/leasehold/internal/serve/observe"},
 		{"cmd/leasehold/internal/serve/rights", "cmd/leasehold/internal/serve/workers"},
+		{"internal/testenv/objectstest"},
 		{"cmd/leasehold/internal/runner", "cmd/leasehold/internal/lab/torture", "cmd/leasehold/internal/lab/stories", "internal/lab/load", "cmd/leasehold/internal/doctor"},
 		{"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/cli/quit", "cmd/leasehold/internal/manual"},
 		{"cmd/leasehold/internal/sigaction", "cmd/leasehold/internal/help", "cmd/leasehold/internal/screen"},
-		{"internal/testenv/objectstest"},
 		{"adapters/internal/tally", "adapters/synclocker", "internal/testenv/adaptertest", "internal/testenv/idle"},
 		{"adapters/internal/held"},
 		{"."},
@@ -53,7 +53,7 @@ var project = rules{
 		{"internal/testenv/browser", "internal/testenv/localredis", "internal/testenv/simredis"},
 		{"internal/proof/induct/cmd/prove", "docs/pictures"},
 		{"internal/proof/induct"},
-		{"internal/testenv/child", "internal/testenv/door", "internal/callback", "internal/keypair", "internal/testenv/eventually", "internal/testenv/mutant", "internal/testenv/port", "internal/testenv/sameseed", "internal/testenv/torturetest", "internal/testenv/transcript", "internal/nodemark", "store/redisstore/internal/resp"},
+		{"internal/testenv/child", "internal/testenv/door", "internal/callback", "internal/keypair", "internal/testenv/eventually", "internal/testenv/mutant", "internal/testenv/port", "internal/testenv/sameseed", "internal/testenv/sidebyside", "internal/testenv/torturetest", "internal/testenv/transcript", "internal/nodemark", "store/redisstore/internal/resp"},
 		{"internal/excerpt", "internal/gate", "internal/testenv/built"},
 	},
 
@@ -61,7 +61,7 @@ var project = rules{
 	equipment: []string{
 		"docs", "internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/explore/cmd/explore", "internal/proof/mutants",
 		"internal/proof/differential", "internal/proof/induct/cmd/prove", "internal/proof/queues",
-		"store/storetest", "internal/testenv/adaptertest", "internal/testenv/browser", "internal/testenv/built", "internal/testenv/contest", "internal/testenv/door", "internal/testenv/eventually", "internal/testenv/idle", "internal/testenv/objectstest", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/torturetest", "internal/testenv/virtual", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest", "store/s3store/s3storetest", "store/gcsstore/gcsstoretest", "store/azblobstore/azblobstoretest", "store/kubernetesstore/kubernetesstoretest", "internal/testenv/mutant",
+		"store/storetest", "internal/testenv/adaptertest", "internal/testenv/browser", "internal/testenv/built", "internal/testenv/contest", "internal/testenv/door", "internal/testenv/eventually", "internal/testenv/idle", "internal/testenv/objectstest", "internal/testenv/redistest", "internal/testenv/sameseed", "internal/testenv/sidebyside", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/testenv/torturetest", "internal/testenv/virtual", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest", "store/natsstore/natsstoretest", "store/s3store/s3storetest", "store/gcsstore/gcsstoretest", "store/azblobstore/azblobstoretest", "store/kubernetesstore/kubernetesstoretest", "internal/testenv/mutant",
 	},
 
 	// The packages of ours that a package may import, if not all packages below it.

@@ -87,6 +87,7 @@ func TestConformsUnderFaultsOnObjects(t *testing.T) { t.Parallel(); kind.Conform
 func TestIdleCost(t *testing.T)                     { kind.IdleCost(t) }
 func TestTortureOnObjects(t *testing.T)             { kind.Torture(t) }
 func BenchmarkLock(b *testing.B)                    { kind.BenchmarkLock(b) }
+func BenchmarkOneLock(b *testing.B)                 { kind.BenchmarkOneLock(b) }
 func BenchmarkHandOff(b *testing.B)                 { kind.BenchmarkHandOff(b) }
 
 func TestTLS(t *testing.T) {

@@ -82,6 +82,7 @@ func TestConformsUnderFaultsOnObjects(t *testing.T) { t.Parallel(); kind.Conform
 func TestIdleCost(t *testing.T)                     { t.Parallel(); kind.IdleCost(t) }
 func TestTortureOnObjects(t *testing.T)             { kind.Torture(t) }
 func BenchmarkLock(b *testing.B)                    { kind.BenchmarkLock(b) }
+func BenchmarkOneLock(b *testing.B)                 { kind.BenchmarkOneLock(b) }
 func BenchmarkHandOff(b *testing.B)                 { kind.BenchmarkHandOff(b) }
 
 // Credentials come from the file that the environment names, and are sent over TLS.

@@ -9,72 +9,119 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
+	"github.com/leasehold-dev/leasehold/internal/testenv/sidebyside"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/kubernetesstore"
 )
 
-// direct leads to the API server itself, without limits of the client.
-func (s *server) direct() *rest.Config {
+// roundTrip is how long a network takes to an API server in the same region and back.
+const roundTrip = 5 * time.Millisecond
+
+// direct leads to the API server itself, without limits of the client, and counts requests. If it is
+// away, it is a round trip away.
+func (s *server) direct(b *testing.B, away bool, requests *atomic.Int64) *rest.Config {
 	c := s.config()
 	if s.api != nil {
 		c = &rest.Config{Host: s.url(), BearerToken: admin, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
 	}
+	if away {
+		scheme, address, _ := strings.Cut(c.Host, "://")
+		p := faultproxy.New(b, address)
+		p.Delay(roundTrip / 2)
+		c.Host = scheme + "://" + p.Addr()
+	}
 	c.QPS = -1
+	c.WrapTransport = func(rt http.RoundTripper) http.RoundTripper { return counting{rt, requests} }
 	return c
 }
 
-// BenchmarkLock compares a lock and its release with what people write by hand: a Lease that is
-// created if there is none, and deleted. Each goroutine has a lock of its own.
-func BenchmarkLock(b *testing.B) {
-	srv := start(b)
-	s := open(b, srv, kubernetesstore.Options{Config: srv.direct()})
-	client, err := coordinationv1.NewForConfig(srv.direct())
+// counting counts requests.
+type counting struct {
+	http.RoundTripper
+	n *atomic.Int64
+}
+
+func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.n.Add(1)
+	return c.RoundTripper.RoundTrip(r)
+}
+
+// WrappedRoundTripper lets client-go close its connections.
+func (c counting) WrappedRoundTripper() http.RoundTripper { return c.RoundTripper }
+
+// ways returns how to lock and unlock in one client by hand, and how here. Each goroutine has a lock
+// of its own, unless they are to compete for one.
+func ways(b *testing.B, srv *server, config *rest.Config, compete bool) []sidebyside.Way {
+	client, err := coordinationv1.NewForConfig(config)
 	if err != nil {
 		b.Fatal(err)
 	}
-	leases := client.Leases(srv.namespace)
-	me := "me"
-	for _, goroutines := range []int{1, 64} {
-		run := func(name string, lock func(i int) error) {
-			b.Run(fmt.Sprintf("%s/%d", name, goroutines), func(b *testing.B) {
-				var wg sync.WaitGroup
-				for i := range goroutines {
-					wg.Go(func() {
-						for range (b.N + goroutines - 1 - i) / goroutines {
-							if err := lock(i); err != nil {
-								b.Error(err)
-								return
-							}
-						}
-					})
-				}
-				wg.Wait()
-			})
+	s := open(b, srv, kubernetesstore.Options{Config: config})
+	c := leasehold.New(s, nil)
+	leases, me := client.Leases(srv.namespace), "me"
+	name := func(i int) string {
+		if compete {
+			return "one"
 		}
-		run("by-hand", func(i int) error {
-			name := fmt.Sprint("hand-", i)
-			_, err := leases.Create(b.Context(), &v1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.LeaseSpec{HolderIdentity: &me}}, metav1.CreateOptions{})
+		return fmt.Sprint("own-", i)
+	}
+	return []sidebyside.Way{{Name: "by-hand", Do: func(i int) error {
+		o := &v1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "hand-" + name(i)}, Spec: v1.LeaseSpec{HolderIdentity: &me}}
+		for {
+			_, err := leases.Create(b.Context(), o, metav1.CreateOptions{})
+			if err == nil {
+				return leases.Delete(b.Context(), o.Name, metav1.DeleteOptions{})
+			}
+			if !compete || !apierrors.IsAlreadyExists(err) {
+				return err
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}}, {Name: "leasehold", Do: func(i int) error {
+		if compete {
+			l, err := c.Mutex(name(i)).Acquire(b.Context())
 			if err != nil {
 				return err
 			}
-			return leases.Delete(b.Context(), name, metav1.DeleteOptions{})
-		})
-		run("leasehold", func(i int) error {
-			l := lease(fmt.Sprint("own-", i), time.Minute)
-			if _, err := s.Acquire(b.Context(), store.AcquireRequest{Lease: l}); err != nil {
-				return err
-			}
-			return s.Release(b.Context(), store.ReleaseRequest{Lease: l})
-		})
+			return l.Release(b.Context())
+		}
+		l := lease(name(i), time.Minute)
+		if _, err := s.Acquire(b.Context(), store.AcquireRequest{Lease: l}); err != nil {
+			return err
+		}
+		return s.Release(b.Context(), store.ReleaseRequest{Lease: l})
+	}}}
+}
+
+// BenchmarkLock compares a lock and its release with what people write by hand: a Lease that is
+// created if there is none, and deleted. Each goroutine has a lock of its own, or all compete for one;
+// one that locks by hand then asks again after 20 ms. The server is near, or a round trip away.
+func BenchmarkLock(b *testing.B) {
+	srv := start(b)
+	for _, at := range []string{"near", "away"} {
+		var requests atomic.Int64
+		config := srv.direct(b, at == "away", &requests)
+		sent := sidebyside.Cost{Unit: "requests", Total: func() float64 { return float64(requests.Load()) }}
+		for _, goroutines := range []int{1, 64} {
+			b.Run(fmt.Sprint(at, "/", goroutines), func(b *testing.B) {
+				sidebyside.Measure(b, goroutines, ways(b, srv, config, false), sent)
+			})
+		}
+		b.Run(at+"/one-lock", func(b *testing.B) { sidebyside.Measure(b, 64, ways(b, srv, config, true), sent) })
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,12 +13,15 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
+	"github.com/leasehold-dev/leasehold/internal/testenv/sidebyside"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
 // keyValue opens a bucket for locks by hand.
-func keyValue(b *testing.B, srv *server.Server) jetstream.KeyValue {
-	nc, err := nats.Connect(srv.ClientURL())
+func keyValue(b *testing.B, url string) jetstream.KeyValue {
+	nc, err := nats.Connect(url)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -61,30 +65,44 @@ func share(b *testing.B, srv *server.Server, goroutines int, do func(i int) erro
 	b.ReportMetric(float64(received(b, srv)-before)/float64(b.N), "messages/op")
 }
 
+// roundTrip is how long a network takes to a server in the same region and back.
+const roundTrip = 5 * time.Millisecond
+
 // BenchmarkLock compares a lock and its release with what people write by hand: a key that is
-// created if there is none, and deleted. Each goroutine has a lock of its own.
+// created if there is none, and deleted. Each goroutine has a lock of its own, or all compete for
+// one; one that locks by hand then watches the key. The server is near, or a round trip away.
 func BenchmarkLock(b *testing.B) {
 	srv := start(b, server.Options{})
-	kv, s := keyValue(b, srv), open(b, []string{srv.ClientURL()}, nil)
-	for _, goroutines := range []int{1, 64} {
-		b.Run(fmt.Sprintf("by-hand/%d", goroutines), func(b *testing.B) {
-			share(b, srv, goroutines, func(i int) error {
-				key := fmt.Sprint("own", i)
-				if _, err := kv.Create(b.Context(), key, []byte("me")); err != nil {
-					return err
-				}
-				return kv.Delete(b.Context(), key)
-			})
-		})
-		b.Run(fmt.Sprintf("leasehold/%d", goroutines), func(b *testing.B) {
-			share(b, srv, goroutines, func(i int) error {
-				l := lease(fmt.Sprint("own ", i), time.Minute)
-				if _, err := s.Acquire(b.Context(), store.AcquireRequest{Lease: l}); err != nil {
-					return err
-				}
-				return s.Release(b.Context(), store.ReleaseRequest{Lease: l})
-			})
-		})
+	p := faultproxy.New(b, strings.TrimPrefix(srv.ClientURL(), "nats://"))
+	p.Delay(roundTrip / 2)
+	messages := sidebyside.Cost{Unit: "messages", Total: func() float64 { return float64(received(b, srv)) }}
+	for _, at := range []struct{ name, url string }{{"near", srv.ClientURL()}, {"away", "nats://" + p.Addr()}} {
+		kv, s := keyValue(b, at.url), open(b, []string{at.url}, nil)
+		ways := []sidebyside.Way{{Name: "by-hand", Do: func(i int) error {
+			key := fmt.Sprint("own", i)
+			if _, err := kv.Create(b.Context(), key, []byte("me")); err != nil {
+				return err
+			}
+			return kv.Delete(b.Context(), key)
+		}}, {Name: "leasehold", Do: func(i int) error {
+			l := lease(fmt.Sprint("own ", i), time.Minute)
+			if _, err := s.Acquire(b.Context(), store.AcquireRequest{Lease: l}); err != nil {
+				return err
+			}
+			return s.Release(b.Context(), store.ReleaseRequest{Lease: l})
+		}}}
+		for _, goroutines := range []int{1, 64} {
+			b.Run(fmt.Sprint(at.name, "/", goroutines), func(b *testing.B) { sidebyside.Measure(b, goroutines, ways, messages) })
+		}
+		c := leasehold.New(s, nil)
+		ways = []sidebyside.Way{{Name: "by-hand", Do: func(int) error { return turnByHand(b.Context(), kv) }}, {Name: "leasehold", Do: func(int) error {
+			l, err := c.Mutex("one").Acquire(b.Context())
+			if err != nil {
+				return err
+			}
+			return l.Release(b.Context())
+		}}}
+		b.Run(at.name+"/one-lock", func(b *testing.B) { sidebyside.Measure(b, 64, ways, messages) })
 	}
 }
 
@@ -96,7 +114,7 @@ func BenchmarkHandOff(b *testing.B) {
 		b.Run(fmt.Sprintf("by-hand/%d", clients), func(b *testing.B) {
 			var kvs []jetstream.KeyValue
 			for range clients {
-				kvs = append(kvs, keyValue(b, srv))
+				kvs = append(kvs, keyValue(b, srv.ClientURL()))
 			}
 			share(b, srv, clients, func(i int) error { return turnByHand(b.Context(), kvs[i]) })
 		})

@@ -89,6 +89,7 @@ func TestConformsUnderFaultsOnObjects(t *testing.T) { t.Parallel(); kind.Conform
 func TestIdleCost(t *testing.T)                     { t.Parallel(); kind.IdleCost(t) }
 func TestTortureOnObjects(t *testing.T)             { kind.Torture(t) }
 func BenchmarkLock(b *testing.B)                    { kind.BenchmarkLock(b) }
+func BenchmarkOneLock(b *testing.B)                 { kind.BenchmarkOneLock(b) }
 func BenchmarkHandOff(b *testing.B)                 { kind.BenchmarkHandOff(b) }
 
 // The doctor is told of a server that accepts several writes at once.
