@@ -84,7 +84,7 @@ func contend(t *testing.T, stores []*store.Store, goroutines, turns int, terms .
 func TestContention(t *testing.T) {
 	st := memstore.New(nil)
 	o := leasehold.LockOptions{}
-	contend(t, []*store.Store{st, st, st}, 12, 300, o, leasehold.LockOptions{TTL: 20 * time.Second}, leasehold.LockOptions{Barge: true}, o)
+	contend(t, []*store.Store{st, st, st}, 12, 300, o, leasehold.LockOptions{TTL: 20 * time.Second}, o)
 }
 
 // With little contention, most often one goroutine of a process waits or leaves just as
@@ -103,14 +103,16 @@ func TestContentionOnRealServers(t *testing.T) {
 			urls = append(urls, s.URL())
 		}
 		var stores []*store.Store
-		for range 3 {
-			st, err := redisstore.Open(t.Context(), strings.Join(urls, " "), patient())
+		for i := range 3 {
+			o := patient()
+			o.Barge = i == 2
+			st, err := redisstore.Open(t.Context(), strings.Join(urls, " "), o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer st.Close()
 			stores = append(stores, st)
 		}
-		contend(t, stores, 12, 40, leasehold.LockOptions{}, leasehold.LockOptions{TTL: 20 * time.Second}, leasehold.LockOptions{Barge: true})
+		contend(t, stores, 12, 40, leasehold.LockOptions{}, leasehold.LockOptions{TTL: 20 * time.Second})
 	}
 }

@@ -38,7 +38,7 @@ func (l *Lock) With(o LockOptions) *Lock {
 // WithFunc returns a copy of l with the options that set leaves. It is called once, before
 // WithFunc returns, with the options of l, and can also set one back to its default:
 //
-//	patient := lock.WithFunc(func(o *leasehold.LockOptions) { o.Tries, o.Barge = 0, false })
+//	patient := lock.WithFunc(func(o *leasehold.LockOptions) { o.Tries, o.NoRenew = 0, false })
 func (l *Lock) WithFunc(set func(o *LockOptions)) *Lock {
 	with := *l
 	set(&with.o)
@@ -60,7 +60,7 @@ func (l *Lock) WithFunc(set func(o *LockOptions)) *Lock {
 // the engine's own, since waiting cannot help.
 //
 // Waiters form a FIFO queue. Goroutines of one Client that want the same (name,
-// TTL and other durations, Require, Barge and Purpose) share one place in the
+// TTL and other durations, Require and Purpose) share one place in the
 // store's queue. The lock is then granted to the goroutine that has waited longest,
 // with an owner and a token of its own. Goroutines that want a permit of a semaphore, or
 // to read or write, have a place each. A store that keeps no queue is asked again after
@@ -189,7 +189,7 @@ func (l *Lock) terms() (waits.Terms, error) {
 	if err != nil {
 		return waits.Terms{}, err
 	}
-	return waits.Terms{Name: l.name, Purpose: l.o.Purpose, Life: life, Require: l.o.Require, Barge: l.o.Barge, Unrenewed: l.unrenewed || life.Renew == 0, Kind: want.kind, Weight: want.weight}, nil
+	return waits.Terms{Name: l.name, Purpose: l.o.Purpose, Life: life, Require: l.o.Require, Unrenewed: l.unrenewed || life.Renew == 0, Kind: want.kind, Weight: want.weight}, nil
 }
 
 // reenter returns another lease of the grant that ctx carries a lease of, or nil if ctx carries

@@ -117,13 +117,6 @@ type LockOptions struct {
 	// and grants nothing for a while. Default store.Efficiency: what the store gives
 	// by itself.
 	Require store.Class
-	// Barge opts out of the fair hand-off: a waiter is notified when the lock is free
-	// and competes for it. A process that is running may then take the lock again
-	// and again, and others may wait for long. It is not faster: in all
-	// measurements (docs/performance.md) it is slower than being handed the lock.
-	// Goroutines of one Client are served in order all the same. A store that keeps
-	// no queue has no order to opt out of.
-	Barge bool
 	// OnWait is called with the reason, a *BusyError or a *QuorumError, when a wait
 	// begins and when there is news of it, even if the cause is the same; where the
 	// store keeps no queue, before each pause. It runs on the waiting goroutine and
@@ -164,7 +157,6 @@ func (o LockOptions) merge(over LockOptions) LockOptions {
 	set(&o.Weight, over.Weight)
 	set(&o.Tries, over.Tries)
 	set(&o.Require, over.Require)
-	set(&o.Barge, over.Barge)
 	if over.RetryDelay != nil {
 		o.RetryDelay = over.RetryDelay
 	}

@@ -527,30 +527,6 @@ func TestBoundedTriesDoNotQueue(t *testing.T) {
 	})
 }
 
-// Barge is sent to the store, and does not change the order within the client.
-func TestBarge(t *testing.T) {
-	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
-		first := b.acquire(b.strangers().Mutex("a"))
-		fair := b.queue(b.c.Mutex("a"))
-		if b.waiter.asked.Barge {
-			t.Error("the store was asked to barge without the option")
-		}
-		lock := b.c.Mutex("a").With(leasehold.LockOptions{Barge: true})
-		x, y := b.queue(lock), b.queue(lock)
-		if !b.waiter.asked.Barge {
-			t.Error("the store was not asked to barge")
-		}
-		b.release(first)
-		b.release(fair.got())
-		l := x.got()
-		if !y.waits() {
-			t.Error("a later waiter of this client overtook the first")
-		}
-		b.release(l)
-		b.release(y.got())
-	})
-}
-
 // Processes take turns, however many goroutines each of them has.
 func TestProcessesTakeTurns(t *testing.T) {
 	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {

@@ -88,11 +88,6 @@ type AcquireRequest struct {
 // WaitRequest is the request of Store.Wait.
 type WaitRequest struct {
 	Lease
-	// Barge opts out of the fair hand-off: the waiter is notified when the lock is
-	// free and competes for it. A waiter that has lost that competition for some
-	// time is handed the lock all the same. Without Barge, the lock is handed to
-	// the waiter at the head of the queue.
-	Barge bool
 }
 
 // ReleaseRequest is the request of Store.Release.

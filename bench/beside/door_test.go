@@ -412,7 +412,7 @@ func takeTurns(t *testing.T, binary, storeURL string) {
 		})
 	}
 	join(ours[4], func(ctx context.Context) {
-		cmd := exec.Command(d.binary, "run", "--store", d.store, "--ttl", doorTTL.String(), "--barge", key, "--", "sh", "-c",
+		cmd := exec.Command(d.binary, "run", "--store", d.store, "--ttl", doorTTL.String(), key, "--", "sh", "-c",
 			`set -C; : > "$0" && sleep 0.002 && rm "$0" || exit 3`, r.path)
 		out, err := cmd.CombinedOutput()
 		r.mu.Lock()

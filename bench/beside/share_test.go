@@ -15,16 +15,18 @@ import (
 	lh "github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/bench/locks"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // ways are the ways in which our clients can wait beside those of other libraries.
 var ways = []struct {
-	name string
-	o    lh.LockOptions
+	name  string
+	barge bool
+	o     lh.LockOptions
 }{
-	{"queue", lh.LockOptions{}},
-	{"barge", lh.LockOptions{Barge: true}},
-	{"poll", lh.LockOptions{Tries: 1 << 30, RetryDelay: func(int) time.Duration { return 150 * time.Millisecond }}},
+	{name: "queue"},
+	{name: "barge", barge: true},
+	{name: "poll", o: lh.LockOptions{Tries: 1 << 30, RetryDelay: func(int) time.Duration { return 150 * time.Millisecond }}},
 }
 
 // BenchmarkShare measures how often a redsync client, which tries every 50 to 250 ms, gets a
@@ -36,7 +38,7 @@ func BenchmarkShare(b *testing.B) {
 				var theirs, ours int
 				for range b.N {
 					ctx, cancel := context.WithTimeout(b.Context(), 5*time.Second)
-					t, o := share(ctx, b, way.o, hold, math.MaxInt)
+					t, o := share(ctx, b, way.barge, way.o, hold, math.MaxInt)
 					cancel()
 					theirs, ours = theirs+t, ours+o
 				}
@@ -54,7 +56,7 @@ func TestBargeLeavesTurns(t *testing.T) {
 	const turns = 3
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	theirs, ours := share(ctx, t, lh.LockOptions{Barge: true}, time.Millisecond, turns)
+	theirs, ours := share(ctx, t, true, lh.LockOptions{}, time.Millisecond, turns)
 	if theirs < turns || ours < turns {
 		t.Errorf("in a minute redsync got the lock %d times and Leasehold %d times, want %d each", theirs, ours, turns)
 	}
@@ -62,7 +64,7 @@ func TestBargeLeavesTurns(t *testing.T) {
 
 // share lets four clients of ours and one of redsync contend for a lock until ctx is done or
 // redsync has had it that many turns. It returns how often each side held it.
-func share(ctx context.Context, b testing.TB, o lh.LockOptions, hold time.Duration, turns int) (theirs, ours int) {
+func share(ctx context.Context, b testing.TB, barge bool, o lh.LockOptions, hold time.Duration, turns int) (theirs, ours int) {
 	server := redistest.Start(b)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -71,7 +73,7 @@ func share(ctx context.Context, b testing.TB, o lh.LockOptions, hold time.Durati
 	var all sync.WaitGroup
 	o.TTL = locks.TTL
 	for range 4 {
-		st, client, err := locks.Leasehold(b.Context(), []string{server.Addr()}, nil)
+		st, client, err := locks.Leasehold(b.Context(), []string{server.Addr()}, &redisstore.Options{Barge: barge})
 		if err != nil {
 			b.Fatal(err)
 		}

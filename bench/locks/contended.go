@@ -11,6 +11,7 @@ import (
 	lh "github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // Contended has the implementations in the form in which they wait for a lock that is
@@ -38,22 +39,22 @@ func ContendedNamed(name string) (Kind, bool) {
 }
 
 // waiting is Leasehold with its default settings, waiting for its turn.
-func waiting(n int) Kind { return waitingWith(leasehold(n), lh.LockOptions{TTL: TTL}) }
+func waiting(n int) Kind { return waitingWith(leasehold(n), nil) }
 
 // barging is notified that the lock is free, and is not handed it.
 func barging(n int) Kind {
-	k := waitingWith(leasehold(n), lh.LockOptions{TTL: TTL, Barge: true})
+	k := waitingWith(leasehold(n), &redisstore.Options{Barge: true})
 	k.Name, k.Label, k.Barges = k.Name+"-barge", k.Label+", barging", true
 	return k
 }
 
-func waitingWith(k Kind, o lh.LockOptions) Kind {
+func waitingWith(k Kind, o *redisstore.Options) Kind {
 	k.Open = func(ctx context.Context, addrs []string) (Client, error) {
-		st, locks, err := Leasehold(ctx, addrs, nil)
+		st, locks, err := Leasehold(ctx, addrs, o)
 		if err != nil {
 			return nil, err
 		}
-		return waitingClient(st, locks, o), nil
+		return waitingClient(st, locks, lh.LockOptions{TTL: TTL}), nil
 	}
 	return k
 }

@@ -87,7 +87,6 @@ type Request struct {
 	Attempt    string  `json:"attempt,omitempty"`
 	Meta       *string `json:"meta,omitempty"`
 	MetaBase64 string  `json:"meta_base64,omitempty"`
-	Barge      bool    `json:"barge,omitempty"`
 	Renewed    bool    `json:"renewed,omitempty"`
 	Undo       bool    `json:"undo,omitempty"`
 	// Call numbers the tries of one call: a server that has seen a later try refuses an

@@ -95,7 +95,7 @@ func rankOf(t time.Time) uint64 { return uint64(max(0, t.UnixMicro())) }
 
 // request is the request of the queue for a place of that rank.
 func (q *queue) request(rank uint64, trace string) store.WaitRequest {
-	r := store.WaitRequest{Lease: q.c.lease(&q.Terms, trace), Barge: q.Barge}
+	r := store.WaitRequest{Lease: q.c.lease(&q.Terms, trace)}
 	r.Owner = store.NewOwnerAt(time.UnixMicro(int64(rank)))
 	return r
 }

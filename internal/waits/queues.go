@@ -18,7 +18,6 @@ type Terms struct {
 	Name, Purpose string
 	Life          leasefsm.Config
 	Require       store.Class
-	Barge         bool
 	Unrenewed     bool // so the description of the holder says
 	Kind          store.Kind
 	Weight        int64  // of the kind's limit; 0 means 1

@@ -30,7 +30,7 @@ type waiting struct {
 	trouble, gone int
 }
 
-// Wait implements driver.Engine. All places are in one order, so Barge has no effect.
+// Wait implements driver.Engine.
 //
 // The process that releases the lock writes to the inbox of this one, which watches it.
 // If that fails, and for native clients, the waiter watches the place before its own.

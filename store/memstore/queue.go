@@ -124,9 +124,6 @@ func (l *queue) watch(holder rule.Hold, now clock.Instant) {
 	case len(l.waiters) == 0:
 		l.timer.Stop()
 		l.armed = false
-	case holder.Owner == "":
-		// The lock is free for a barging waiter that was just notified. It either
-		// takes the lock or, in leave, hands it to the next waiter.
 	case !l.armed || holder.Expiry < l.due:
 		l.armed, l.due = true, holder.Expiry
 		l.timer.Reset(max(l.least, holder.Expiry.Sub(now)))

@@ -25,7 +25,7 @@ type waiter struct {
 
 	// out is set when the waiter is no longer in the queue, since at. Either hold
 	// is the lease that it was handed, or err says why the wait ended, or the
-	// waiter barges and may now compete for the lock.
+	// semaphore was resized and the waiter has to ask again.
 	out  bool
 	hold rule.Hold
 	at   clock.Instant
@@ -118,7 +118,7 @@ func (s *engine) enqueue(w *waiter) error {
 	}
 	before := s.alive(r.Name, now)
 	ask := s.ask(r.Lease)
-	ask.Fair, ask.Wait = !r.Barge, r.TTL
+	ask.Fair, ask.Wait = true, r.TTL
 	rec, ans := rule.Admit(before, ask, now)
 	if ans.Verdict != rule.Granted && ans.Verdict != rule.Busy {
 		s.queues[r.Name].dismiss(r.Owner, refusal("wait for", r.Lease, ans))
@@ -128,7 +128,7 @@ func (s *engine) enqueue(w *waiter) error {
 }
 
 // leave ends the wait of w because of why. If w had already been handed the
-// lock, or notified to compete for it, the lock goes to the next waiter.
+// lock, it goes to the next waiter.
 func (s *engine) leave(w *waiter, why error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

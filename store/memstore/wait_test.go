@@ -198,75 +198,6 @@ func TestGivingUpAfterTheHandOff(t *testing.T) {
 	})
 }
 
-// If a barging waiter is notified that the lock is free but gives up, the lock
-// goes to the next waiter.
-func TestBargingWaiterThatDoesNotAsk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := bubbled()
-		holder, _ := s.take(t, "lock", time.Hour)
-		w := &waiter{request: request(time.Minute), wake: make(chan struct{}, 1)}
-		w.request.Barge = true
-		s.mu.Lock()
-		if err := s.enqueue(w); err != nil {
-			t.Fatal(err)
-		}
-		s.mu.Unlock()
-		next := wait(t, s, request(time.Minute))
-		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: holder}); err != nil || !w.out || w.hold.Owner != "" || next.ended() {
-			t.Fatalf("the barging waiter was notified %v, want true; handed %+v, want nothing; the next has ended: %v; %v", w.out, w.hold, next.ended(), err)
-		}
-		if err := s.leave(w, context.Canceled); err != context.Canceled {
-			t.Fatalf("leave: %v, want Canceled", err)
-		}
-		if !next.ended() || next.err != nil {
-			t.Fatalf("the next waiter: %v, want the lock", next.err)
-		}
-	})
-}
-
-// A barging waiter does not overtake the waiter ahead of it, also if no call has refreshed
-// the queue for long.
-func TestBargeTakesNobodysPlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := bubbled()
-		s.take(t, "lock", time.Hour)
-		first := wait(t, s, request(time.Millisecond))
-		time.Sleep(59 * time.Minute)
-		r := request(time.Minute)
-		r.Barge = true
-		second := wait(t, s, r)
-		<-first.done
-		<-second.done
-		if first.err != nil || second.err != nil || second.grant.Token <= first.grant.Token {
-			t.Fatalf("the waiters have %v and %v, with %v and %v, want the lock in order of arrival", first.err, second.err, first.grant, second.grant)
-		}
-	})
-}
-
-// If only a barging waiter is queued, it is merely notified that a lease has expired. The
-// next call then forgets the record and acquires the lock, with a token above the
-// earlier one.
-func TestTokenRisesWhenABargingWaiterIsNotified(t *testing.T) {
-	s, now := stepped()
-	first, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Minute).Lease})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := request(time.Hour)
-	r.Barge = true
-	s.mu.Lock()
-	err = s.enqueue(&waiter{request: r, wake: make(chan struct{}, 1)})
-	s.mu.Unlock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	*now = now.Add(time.Minute)
-	second, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Minute).Lease})
-	if err != nil || second.Token <= first.Token {
-		t.Errorf("granted %+v, %v, want a token above %v", second, err, first.Token)
-	}
-}
-
 // If the timer is late, the next call of any kind hands an expired lease to the
 // first waiter, not to the caller.
 func TestExpiredLeaseIsHandedOn(t *testing.T) {
@@ -422,27 +353,4 @@ func TestReasonEndsTheWait(t *testing.T) {
 		}
 		s.Close()
 	}
-}
-
-// If the only waiter barges, an expired lock goes to the next caller. That call forgets the
-// record, and its token is larger than all tokens of the record.
-func TestForgottenTokensAreNotGrantedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		now := clock.Instant(1)
-		s := newEngine(&Options{Clock: clock.Func(func() clock.Instant { return now })})
-		held, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Hour).Lease})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := request(time.Hour)
-		r.Barge = true
-		waiter := wait(t, s, r)
-		now = now.Add(time.Hour) // the timer has not noticed the expiry
-		next, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Hour).Lease})
-		if err != nil || next.Token <= held.Token {
-			t.Errorf("granted %+v, %v, want a token above %v", next, err, held.Token)
-		}
-		waiter.cancel()
-		<-waiter.done
-	})
 }

@@ -172,7 +172,7 @@ func FuzzDecode(f *testing.F) {
 	full := wire{name: "a/b\x00", number: 1 << 40, writes: []uint64{1, 1<<64 - 1}, rec: rule.Record{
 		Spec: rule.Spec{Limit: 5}, Was: 7, Token: 12,
 		Holds:      []rule.Hold{{Owner: "ann", Meta: "{}", Weight: 2, Count: 1, Slot: 3, Token: 9, Made: "m", Broken: true, Granted: 4, Expiry: 5}},
-		Queue:      []rule.Place{{Owner: "bob", Meta: "é", Weight: 1, Barge: true, Attempt: "n", Expiry: 6}},
+		Queue:      []rule.Place{{Owner: "bob", Meta: "é", Weight: 1, Attempt: "n", Expiry: 6}},
 		Tombstones: []rule.Tombstone{{Owner: "cid", Expiry: 7}},
 		Broken:     &rule.Broken{Owner: "dan", Token: 3, Note: "note", Expiry: 8},
 	}, beats: []beat{{1, 2, "s"}, {3, 4, ""}, {5, 6, "t"}, {7, 8, ""}}}

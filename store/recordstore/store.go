@@ -165,13 +165,11 @@ func (t *txn) advance() {
 
 // admit asks for the lock, and for a place in its queue that lasts for wait if that is
 // positive.
-func (t *txn) admit(r store.Lease, wait time.Duration, barge bool) rule.Answer {
-	if !barge {
-		t.advance()
-	}
+func (t *txn) admit(r store.Lease, wait time.Duration) rule.Answer {
+	t.advance()
 	after, ans := rule.Admit(t.rec, rule.Ask{
 		Spec: rule.Spec(r.Kind.Normal()), Owner: r.Owner, Attempt: r.Attempt, Meta: r.Meta, Weight: r.Weight, TTL: r.TTL,
-		Fair: !barge && (wait > 0 || !r.Kind.IsMutex()), Wait: wait, Floor: t.floor,
+		Fair: wait > 0 || !r.Kind.IsMutex(), Wait: wait, Floor: t.floor,
 	}, t.now)
 	if ans.Verdict == rule.Granted || ans.Verdict == rule.Busy && wait > 0 {
 		t.set(after)
@@ -196,7 +194,7 @@ func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 		return store.Grant{}, err
 	}
 	var ans rule.Answer
-	maybe, err := s.register(r.Name).do(ctx, func(t *txn) { ans = t.admit(r.Lease, 0, false) })
+	maybe, err := s.register(r.Name).do(ctx, func(t *txn) { ans = t.admit(r.Lease, 0) })
 	if err != nil {
 		if maybe {
 			s.undo(r.Lease)

@@ -177,7 +177,7 @@ func (w *waiter) enter(t *txn) rule.Answer {
 		t.needless++
 		return ans
 	}
-	ans := t.admit(w.r.Lease, w.r.TTL, w.r.Barge)
+	ans := t.admit(w.r.Lease, w.r.TTL)
 	w.g.mu.Lock()
 	defer w.g.mu.Unlock()
 	if !t.wrote || len(w.g.waiters) == 1 {
@@ -302,7 +302,7 @@ type rejoin struct {
 
 // ReleaseAndRejoin implements driver.Engine, with one write.
 func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (bool, error) {
-	if !r.Kind.IsMutex() || !next.Kind.IsMutex() || next.Barge {
+	if !r.Kind.IsMutex() || !next.Kind.IsMutex() {
 		return false, s.Release(ctx, r)
 	}
 	sent, done, queued := s.now(), false, false // a step whose context has ended may still set them
@@ -310,7 +310,7 @@ func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, n
 		queued = false
 		done = t.end(r) || t.ambiguous && done
 		if done && len(t.rec.Holds) > 0 { // it passes to another owner
-			ans := t.admit(next.Lease, next.TTL, false)
+			ans := t.admit(next.Lease, next.TTL)
 			queued = ans.Position > 0 || ans.Verdict == rule.Granted
 		}
 	})

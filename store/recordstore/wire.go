@@ -50,11 +50,10 @@ func entries(r *rule.Record, f func(key string, expiry *clock.Instant)) {
 	}
 }
 
-// Flags of a record, a lease and a place.
+// Flags of a record and of a lease.
 const (
 	isShared = 1 << iota
 	isBroken
-	barges
 )
 
 func flag(set bool, bit uint64) uint64 {
@@ -98,7 +97,6 @@ func (w *wire) encode() []byte {
 	}
 	num(uint64(len(r.Queue)))
 	for _, p := range r.Queue {
-		num(flag(p.Barge, barges))
 		str(p.Owner)
 		str(p.Meta)
 		str(p.Attempt)
@@ -211,8 +209,8 @@ func decode(b []byte) (w *wire, err error) {
 			Slot: in.int(), Token: fence.Token(in.num()), Granted: clock.Instant(in.int()),
 		})
 	}
-	for range in.len(5) {
-		r.Queue = append(r.Queue, rule.Place{Barge: in.num()&barges != 0, Owner: in.str(), Meta: in.str(), Attempt: in.str(), Weight: in.int()})
+	for range in.len(4) {
+		r.Queue = append(r.Queue, rule.Place{Owner: in.str(), Meta: in.str(), Attempt: in.str(), Weight: in.int()})
 	}
 	for range in.len(1) {
 		r.Tombstones = append(r.Tombstones, rule.Tombstone{Owner: in.str()})

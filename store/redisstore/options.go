@@ -46,6 +46,11 @@ type Options struct {
 	// To skip the quarantine after a restart, clients that can read the settings are
 	// needed all the same: an assertion cannot know what the settings were before.
 	FsyncAlways bool
+	// Barge has the waiters of this store opt out of the fair hand-off: a waiter is notified
+	// when the lock is free and competes for it. A process that is running may then take the
+	// lock again and again, and others may wait for long. It is slower than being handed the
+	// lock. It leaves turns to other clients that poll for the same lock.
+	Barge bool
 	// Username and Password are used for nodes whose URL has none.
 	Username, Password string
 	// Credentials returns the user and the password for a connection to a server, for

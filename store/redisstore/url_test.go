@@ -25,6 +25,8 @@ func TestURLs(t *testing.T) {
 			check: func(o redisstore.Options) bool {
 				return o.MaxTTL == 90*time.Second && o.NodeTimeout == 50*time.Millisecond
 			}},
+		{urls: "redis-sentinel://a?master=m&barge=true", hosts: "a:26379",
+			check: func(o redisstore.Options) bool { return o.Barge }},
 		{urls: "unix:///run/redis.sock", hosts: "/run/redis.sock"},
 		{urls: "unix://user:p%2Fw@/run/redis.sock?db=2&max_ttl=90s redis://a", hosts: "/run/redis.sock a:6379",
 			check: func(o redisstore.Options) bool { return o.MaxTTL == 90*time.Second }},
@@ -67,6 +69,7 @@ func TestBadURLs(t *testing.T) {
 		"redis://a,a:6379":      "twice",
 		"redis://a?ttl=3s":      "unknown setting",
 		"redis://a?max_ttl=3":   "duration",
+		"redis://a?barge=no":    "only value is true",
 		"redis://a?max_ttl=-3s": "duration",
 		"redis://a?max_ttl=1s redis://b?max_ttl=2s":                                 "twice",
 		"redis://u:hunter2/x@a":                                                     "escape",

@@ -46,7 +46,7 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 		server := (first + i) % len(s.servers)
 		sent := s.clock.Now()
 		q := httpapi.RequestOf(l)
-		q.Barge, q.Call, q.Again = r.Barge, number, again
+		q.Call, q.Again = number, again
 		g, answered, err := s.waitAt(ctx, server, r.Name, q, reason)
 		if err == nil {
 			s.prefer(server)

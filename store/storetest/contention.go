@@ -175,8 +175,8 @@ func checkWaitMany(t *trial) {
 	t.vacant("nothing is left of a queue that has ended", name)
 }
 
-// checkWaitComeAndGo: owners that give up at any moment (even as they are handed the lock),
-// try without waiting, or barge never hold the lock beside others, nor keep them from it.
+// checkWaitComeAndGo: owners that give up at any moment (even as they are handed the lock)
+// or try without waiting never hold the lock beside others, nor keep them from it.
 func checkWaitComeAndGo(t *trial) {
 	const workers, rounds = 20, 8
 	name := t.name()
@@ -205,8 +205,6 @@ func checkWaitComeAndGo(t *trial) {
 						return s.Acquire(ctx, store.AcquireRequest{Lease: r.Lease})
 					}
 					expected = refused
-				case 2, 6:
-					r.Barge = true
 				}
 				g, err := take()
 				all.quitters.Delete(r.Owner)

@@ -93,14 +93,12 @@ func (s *flawed) poll(p *place, start clock.Instant) (store.Grant, *store.BusyEr
 // free lock.
 func (s *flawed) mayTake(l *lock, p *place, at int) bool {
 	switch {
-	case s.is("a free lock goes to new requests"), p.Barge && s.is("barging waiters never take the lock"):
+	case s.is("a free lock goes to new requests"):
 		return false
 	case at >= 0 && s.is("expired locks go to new requests"):
 		return false
-	case at >= 0 && p.Barge && s.is("barging waiters are forgotten"):
-		return false
 	}
-	return at == 0 || len(l.queue) == 0 || p.Barge
+	return at == 0 || len(l.queue) == 0
 }
 
 func (s *flawed) granted(l *lock, p *place, start clock.Instant) store.Grant {
@@ -128,9 +126,6 @@ func (s *flawed) handOn(l *lock) {
 		next = len(l.queue) - 1
 	}
 	p := l.queue[next]
-	if p.Barge {
-		return
-	}
 	l.queue = slices.Delete(l.queue, next, next+1)
 	s.give(l, p.Lease)
 	p.handed = clock.System().Now()

@@ -142,47 +142,6 @@ func checkWaitForExpiry(t *trial) {
 	t.gets("the next one gets the lock", queue[1])
 }
 
-// checkWaitBarge: a barging waiter gets the lock, whether it is free or is
-// released later, and whether or not others wait.
-func checkWaitBarge(t *trial) {
-	barges := func(name string) store.WaitRequest {
-		r := t.applicant(name, t.long)
-		r.Barge = true
-		return r
-	}
-	w := t.wait(t.first, barges(t.name()))
-	t.gets("a barging waiter gets a free lock", w)
-	holder := w.Lease
-	alone := t.queue(barges(holder.Name))[0]
-	t.heldBy(holder)
-	t.release(t.first, holder)
-	t.gets("a barging waiter gets a lock that was released", alone)
-	holder, last := alone.Lease, alone.grant.Token
-	queue := t.queue(barges(holder.Name), t.applicant(holder.Name, t.long), barges(holder.Name), barges(holder.Name))
-	t.release(t.first, holder)
-	for len(queue) > 0 {
-		var got *waiting
-		t.eventually("a waiter gets a lock that was released", func() bool {
-			for i, w := range queue {
-				if w.over() {
-					got = w
-					queue = append(queue[:i:i], queue[i+1:]...)
-					return true
-				}
-			}
-			return false
-		})
-		t.gets("a waiter gets a lock that was released", got)
-		t.waits(queue...)
-		if got.grant.Token <= last {
-			t.Fatalf("token %v, want more than %v", got.grant.Token, last)
-		}
-		last = got.grant.Token
-		t.release(t.other(), got.Lease)
-	}
-	t.vacant("nothing is left of a queue that has ended", holder.Name)
-}
-
 // checkWaitShown: Inspect shows the waiters in order; List does not show them.
 func checkWaitShown(t *trial) {
 	holder := t.request(t.name(), t.long)

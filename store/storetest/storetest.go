@@ -154,7 +154,6 @@ var waitChecks = []check{
 	{"WaitKeepsItsPlace", checkWaitKeepsItsPlace},
 	{"WaitSince", checkWaitSince},
 	{"WaitReasons", checkWaitReasons},
-	{"WaitBarge", checkWaitBarge},
 	{"WaitShown", checkWaitShown},
 	{"WaitHeldFor", checkHeldFor},
 	{"WaitMany", checkWaitMany},

@@ -132,8 +132,6 @@ var caught = []struct {
 	{"positions stand still", "WaitReasons", "number 1 in the queue got the reason"},
 	{"positions never change", "WaitReasons", "in vain: a waiter gets its new position"},
 	{"waiters are told of themselves", "WaitReasons", "reason: holder"},
-	{"barging waiters never take the lock", "WaitBarge", "in vain: a barging waiter gets a free lock"},
-	{"barging waiters are forgotten", "WaitBarge", "in vain: a barging waiter gets a lock that was released"},
 	{"locks are held from when they were asked for", "WaitHeldFor", "held for 1h"},
 	{"the queue is not shown", "WaitShown", "in vain: all waiters are shown"},
 	{"the queue is shown backwards", "WaitShown", "in vain: all waiters are shown"},

@@ -69,7 +69,7 @@
 // when that is gone. A waiter for a mutex with only the holder before it also watches its own
 // place, so that it need not list the queue again: that would be a second round trip in each turn. A
 // reader watches the last writer before it, and the first waiter for a semaphore watches all
-// places. WaitRequest.Barge has no effect.
+// places.
 //
 // ZooKeeper numbers places with 31 bits. If a lock has had 2^31 places, new ones are refused until
 // nobody has a place there. The store then removes the lock's node, and numbers begin again.

@@ -28,8 +28,7 @@ type waiting struct {
 
 // Wait implements driver.Engine. The server tells a waiter when the place that it waits for
 // is gone, which is the one before its own if the lock is a mutex (see the package
-// documentation). A waiter also looks by itself three times in its TTL. Barge has no effect:
-// the queue is ZooKeeper's, and has one order.
+// documentation). A waiter also looks by itself three times in its TTL.
 func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	if err := s.require(r.Require); err != nil {
 		return store.Grant{}, err

@@ -87,7 +87,7 @@ func newClient(w *world, index int) *client {
 func (c *client) options() (url string, o *redisstore.Options) {
 	o = &redisstore.Options{
 		MaxTTL: c.w.script.longest(), NodeTimeout: time.Duration(c.w.script.NodeTimeout) * time.Millisecond,
-		Dial: c.dial, Clock: c, Logger: c.w.log,
+		Dial: c.dial, Clock: c, Logger: c.w.log, Barge: (c.w.script.Seed+uint64(c.index))%4 == 0,
 	}
 	var hosts []string
 	for i := range c.links {

@@ -119,7 +119,6 @@ func (k *worker) lock() (lock int, l *leasehold.Lock, o leasehold.LockOptions) {
 		TTL:     k.w.script.longest() / time.Duration(1+k.rng.IntN(2)),
 		Purpose: fmt.Sprintf("w%d", k.index),
 	}
-	o.Barge = k.rng.IntN(8) == 0
 	if k.w.script.Poll {
 		o.Tries = 1_000_000
 	}

@@ -172,7 +172,7 @@ func (a *attempt[P]) sendLocked(sends []quorum.Send, now clock.Instant) {
 		switch send.Op {
 		case quorum.Acquire:
 			q.Exact = send.Slots != "" && !send.Wish
-			q.Barge = a.r.Barge && a.waiting.competes(now)
+			q.Barge = a.k.Barge && a.waiting.competes(now)
 			q.Waits, q.Again, q.QueueOnly, q.Stamp = a.waiting.waits, send.Again, send.QueueOnly, now
 			a.waiting.refreshed = a.waiting.refreshed || send.Again
 			which := 0

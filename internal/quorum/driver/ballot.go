@@ -120,7 +120,7 @@ func (b *ballot[P]) questionFor(i int) Question {
 	tombstone := b.op == quorum.Release && (len(b.k.Nodes) > 1 || b.renewed)
 	q := Question{Op: b.op, Lease: r, Tombstone: tombstone, Renewed: b.renewed, Undo: b.undo}
 	if a := b.then; a != nil {
-		q.Next = &Question{Op: quorum.Acquire, Lease: a.r.Lease, Barge: a.r.Barge, Waits: true, IfHeld: true, Stamp: a.start}
+		q.Next = &Question{Op: quorum.Acquire, Lease: a.r.Lease, Barge: b.k.Barge, Waits: true, IfHeld: true, Stamp: a.start}
 	}
 	return q
 }

@@ -34,6 +34,10 @@ type Driver[P any] struct {
 	// as fit together, and may reuse the memory of old. The leases are sorted so that
 	// those of one TTL are adjacent. Nil: each lease has a payload of its own.
 	EncodeRenewals func(leases []store.Lease, old P) (payload P, n int)
+	// Barge has waiters notified when the lock is free, and compete for it. One that has lost
+	// that competition for some time is handed the lock all the same. Otherwise the lock is
+	// handed to the first waiter.
+	Barge bool
 	// NodeTimeout returns how long a node may take to answer a request of that TTL.
 	NodeTimeout func(ttl time.Duration) time.Duration
 	Clock       clock.Clock

@@ -36,7 +36,7 @@ type InlineReader interface {
 type Question struct {
 	Op    quorum.Op
 	Lease store.Lease
-	// Barge, of an Acquire, is that of the request.
+	// Barge, of an Acquire that waits: if the lock becomes free, the waiter is only notified.
 	Barge bool
 	Token uint64 // of Confirm
 	// Exact, of an Acquire, says that the lease gets Lease.Slots or nothing, and loses any

@@ -102,7 +102,7 @@ func (k *Driver[P]) enqueue(r store.WaitRequest, again bool, wish string, reason
 	a.waiting = waitState{waits: true, number: k.waiters.last.Add(1), reason: reason}
 	a.mu.Unlock()
 	k.waiters.add(a)
-	a.askAll(Question{Op: quorum.Acquire, Lease: r.Lease, Barge: r.Barge, Waits: true, QueueOnly: again, Stamp: start})
+	a.askAll(Question{Op: quorum.Acquire, Lease: r.Lease, Barge: k.Barge, Waits: true, QueueOnly: again, Stamp: start})
 	a.mu.Lock()
 	a.reportLocked(a.newsLocked()) // calls that could not be put have their outcomes
 	a.mu.Unlock()

@@ -80,7 +80,7 @@ func acquireOnly(p *program, c *cobra.Command, o runFlags, name string, asJSON b
 		o.purpose = "leasehold acquire"
 	}
 	st, l, err := locker{p}.acquire(c, o, listen(), name, leasehold.LockOptions{
-		TTL: o.ttl, NoRenew: true, Purpose: o.purpose, Require: require, Barge: o.barge,
+		TTL: o.ttl, NoRenew: true, Purpose: o.purpose, Require: require,
 	})
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func (o *runFlags) checkOnce(c *cobra.Command) error {
 	if o.onceOffset < 0 || o.onceOffset >= o.oncePer {
 		return fmt.Errorf("--once-offset %v: it must be 0 or more, and less than --once-per %v", o.onceOffset, o.oncePer)
 	}
-	for _, flag := range []string{"shared", "exclusive", "permits", "also", "wait", "barge"} {
+	for _, flag := range []string{"shared", "exclusive", "permits", "also", "wait"} {
 		if c.Flags().Changed(flag) {
 			return fmt.Errorf("--once-per and --%s exclude each other", flag)
 		}

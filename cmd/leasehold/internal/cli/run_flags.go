@@ -18,7 +18,7 @@ import (
 type runFlags struct {
 	kindFlags
 	ttl, wait, grace, minHold, maxHold, oncePer, onceOffset time.Duration
-	try, barge                                              bool
+	try                                                     bool
 	purpose, require                                        string
 	busyCode                                                int
 }
@@ -50,7 +50,6 @@ func (o *runFlags) addDescription(f *pflag.FlagSet) {
 func (o *runFlags) addWaiting(f *pflag.FlagSet) {
 	f.DurationVar(&o.wait, "wait", 0, "give up after waiting for that `TIME`; 0 is --try (default: wait\nforever)")
 	f.BoolVar(&o.try, "try", false, "do not wait if the lock is held")
-	f.BoolVar(&o.barge, "barge", false, "opt out of the fair queue: be notified when the lock is free and compete\nfor it. Usually slower, and in no order")
 	f.IntVarP(&o.busyCode, "conflict-exit-code", "E", o.busyCode, "exit with code `N` if someone else holds the lock")
 }
 
@@ -65,8 +64,6 @@ func (o *runFlags) settleWaiting(c *cobra.Command) (require store.Class, err err
 	case err != nil:
 	case o.try && c.Flags().Changed("wait"):
 		err = errors.New("--try and --wait exclude each other")
-	case o.try && o.barge:
-		err = errors.New("--try and --barge exclude each other")
 	case o.wait < 0:
 		err = negative("wait", o.wait)
 	case o.busyCode < 0 || o.busyCode > 255:
@@ -129,6 +126,6 @@ func (o *runFlags) settle(c *cobra.Command, command string) (leasehold.LockOptio
 	}
 	budget := runner.NewBudget(limit, grace)
 	return leasehold.LockOptions{
-		TTL: o.ttl, Notice: budget.Notice(), MinHold: o.minHold, MaxHold: o.maxHold, Purpose: purpose, Require: require, Barge: o.barge,
+		TTL: o.ttl, Notice: budget.Notice(), MinHold: o.minHold, MaxHold: o.maxHold, Purpose: purpose, Require: require,
 	}, budget, nil
 }

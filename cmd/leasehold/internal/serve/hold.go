@@ -57,7 +57,7 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request, q httpapi.Request,
 		st.beat.Stop()
 	}
 	var last atomic.Pointer[store.BusyError]
-	g, err := s.Store.Wait(ctx, store.WaitRequest{Lease: l, Barge: q.Barge}, func(reason error) {
+	g, err := s.Store.Wait(ctx, store.WaitRequest{Lease: l}, func(reason error) {
 		var busy *store.BusyError
 		if errors.As(reason, &busy) {
 			last.Store(busy)
@@ -197,7 +197,7 @@ func (s *Server) lockOf(r *http.Request, name string, q httpapi.Request) (*lease
 	if err != nil {
 		return nil, err
 	}
-	o := leasehold.LockOptions{TTL: l.TTL, Purpose: purposeOf(r, q), NoRenew: q.Keep, Require: l.Require, Barge: q.Barge, Owner: q.Owner}
+	o := leasehold.LockOptions{TTL: l.TTL, Purpose: purposeOf(r, q), NoRenew: q.Keep, Require: l.Require, Owner: q.Owner}
 	var lock *leasehold.Lock
 	switch k := l.Kind.Normal(); {
 	case k.IsMutex():

@@ -29,6 +29,7 @@ type Config struct {
 	ConnectTimeout                     time.Duration
 	Next                               []string
 	FsyncAlways                        bool
+	Barge                              bool
 	Username, Password                 string
 	Credentials                        func(ctx context.Context) (user, password string, err error)
 	Master                             string

@@ -288,6 +288,11 @@ func (t topology) applySettings(settings url.Values, secure bool, o Config) (Con
 				return o, fmt.Errorf("redis: setting fsync=%q: the only value is always, for servers that append every write before they answer", v[0])
 			}
 			o.FsyncAlways = true
+		} else if k == "barge" {
+			if v[0] != "true" {
+				return o, fmt.Errorf("redis: setting barge=%q: the only value is true, for waiters that compete for a free lock instead of being handed it", v[0])
+			}
+			o.Barge = true
 		} else if k == "next" {
 			next := strings.Split(v[0], ",")
 			if o.Next != nil && !slices.Equal(o.Next, next) {
@@ -295,7 +300,7 @@ func (t topology) applySettings(settings url.Values, secure bool, o Config) (Con
 			}
 			o.Next = next
 		} else {
-			known := append([]string{"connect_timeout", "fsync", "max_ttl", "next", "node_timeout", "tls_ca", "tls_cert", "tls_key", "tls_server_name"}, slices.Collect(maps.Keys(texts))...)
+			known := append([]string{"barge", "connect_timeout", "fsync", "max_ttl", "next", "node_timeout", "tls_ca", "tls_cert", "tls_key", "tls_server_name"}, slices.Collect(maps.Keys(texts))...)
 			known = slices.DeleteFunc(known, func(k string) bool { return slices.Contains(t.without, k) })
 			return o, fmt.Errorf("redis: unknown setting %q in the URL; the settings are %s", k, strings.Join(slices.Sorted(slices.Values(known)), ", "))
 		}

@@ -56,7 +56,7 @@ type Shared struct {
 func (s *Shared) Init(o config.Config) {
 	s.Config, s.Wall, s.user, s.Closing, s.PushTestAfter = o, o.Wall(), userOf(o.Clock), make(chan struct{}), pushTestAfter
 	s.InlineFor.Store(int64(conn.InlineFor))
-	s.Driver = driver.Driver[*script.Command]{Encode: s.Encode, NodeTimeout: s.NodeTimeout, Clock: o.Clock, Wall: s.Wall, Jitter: o.Jitter(), Logger: o.Logger, Coalesce: s.manyInFlight, Closing: s.Closing}
+	s.Driver = driver.Driver[*script.Command]{Encode: s.Encode, Barge: o.Barge, NodeTimeout: s.NodeTimeout, Clock: o.Clock, Wall: s.Wall, Jitter: o.Jitter(), Logger: o.Logger, Coalesce: s.manyInFlight, Closing: s.Closing}
 }
 
 // enqueueLocked enqueues a call that the client makes by itself. It is called with the
