@@ -20,21 +20,20 @@ import (
 // release, at once or when its answer arrives. A node that never received the message or
 // refused needs nothing.
 //
-// In a semaphore, grants must also have the same slots; see agree.
+// In a semaphore, grants must also have the same slots; see slotChoice.
 //
 // An attempt that waits is not lost while others have the lock: see waitState.
 type Attempt struct {
 	grants
+	slotChoice
 	progress
-	waiting waitState
+	confirmation confirmation
+	waiting      waitState
 }
 
 // progress is how far an attempt has come.
 type progress struct {
 	start     clock.Instant
-	confirmBy clock.Instant // node timeout of the second round; 0 before it
-	moveBy    clock.Instant // node timeout of the round that asks for the slots; 0 before it
-	asked     uint64        // the largest token that a node was asked to confirm
 	verdict   Verdict
 	cancelled bool
 }
@@ -52,7 +51,7 @@ func NewAttempt(c Config, ttl time.Duration, start clock.Instant) (a Attempt) {
 func (a *Attempt) Begin(c Config, ttl time.Duration, start clock.Instant) {
 	clear(a.nodes[:max(a.Nodes, c.Nodes)])
 	a.Config, a.ttl, a.agreed = c, ttl, agreed{}
-	a.progress, a.waiting = progress{start: start}, waitState{}
+	a.slotChoice, a.progress, a.confirmation, a.waiting = slotChoice{}, progress{start: start}, confirmation{}, waitState{}
 }
 
 // Step applies one event and appends to out the messages to send.
@@ -108,19 +107,7 @@ func (a *Attempt) takeReply(e Event) {
 		}
 	}
 	if e.Op == Confirm && n.canConfirm() {
-		a.confirmed(n, e)
-	}
-}
-
-// confirmed applies the answer to a confirmation.
-func (a *Attempt) confirmed(n *candidate, e Event) {
-	switch e.Kind {
-	case Yes:
-		n.token, n.late = max(n.token, e.Token), false
-	case No, Absent: // this owner no longer has the lock there
-		n.phase = Refused
-	default: // the node may have the lock but cannot confirm: it is released
-		n.phase = Doubtful
+		n.confirmed(e)
 	}
 }
 
@@ -131,7 +118,7 @@ func (a *Attempt) timeOut(now clock.Instant) {
 		switch {
 		case n.phase == Asked && !a.waiting.waits && now >= a.start.Add(a.NodeTimeout):
 			n.late = true
-		case n.phase == Held && n.asked > n.token && now >= a.confirmBy:
+		case n.confirming() && now >= a.confirmation.by:
 			n.late = true
 			n.wait.nextAt = now
 		case n.move == moveAsked && !a.waiting.waits && now >= a.moveBy:
@@ -140,9 +127,38 @@ func (a *Attempt) timeOut(now clock.Instant) {
 	}
 }
 
-// decide settles whether the attempt is won or lost, or asks for confirmations.
+// decide settles whether the attempt is won or lost, or asks for the slots that most nodes
+// granted, or for confirmations.
 func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
-	var held, hoped, confirmed Set
+	waits := a.waiting.waits
+	held, hoped := a.answers(now)
+	same, crossed := a.agree(&a.grants, held, hoped, waits && a.queued(), now)
+	switch {
+	case a.cancelled, !waits && (!a.HasQuorum(same|crossed|hoped) || now >= validity.Until(a.start, a.ttl)):
+		a.verdict = Lost
+		return out
+	case !waits: // otherwise stepWaiting asks for the slots
+		out = a.moveTo(crossed, now, out)
+	}
+	if !a.HasQuorum(same) {
+		return out
+	}
+	token := a.confirmation.token(&a.grants, same)
+	confirmed := a.standingAt(token, same)
+	switch {
+	case a.HasQuorum(confirmed):
+		a.win(token, confirmed)
+	case !confirmToken:
+		a.win(token, same)
+	default:
+		out = a.confirmation.ask(&a.grants, token, a.slots, waits, now, out)
+	}
+	return out
+}
+
+// answers returns the nodes that have granted the lock, and those whose first answer may still
+// come.
+func (a *Attempt) answers(now clock.Instant) (held, hoped Set) {
 	for i := range a.Nodes {
 		switch n := &a.nodes[i]; {
 		case a.holds(n, now) && !n.late:
@@ -151,62 +167,34 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 			hoped = hoped.with(i)
 		}
 	}
-	same, hopedSame := agree(a, held, hoped, now)
-	switch {
-	case a.cancelled, !a.waiting.waits && (!a.HasQuorum(same|hopedSame|hoped) || now >= validity.Until(a.start, a.ttl)):
-		a.verdict = Lost
-		return out
-	case a.waiting.waits: // stepWaiting sends it
-	default:
-		out = moveTo(a, hopedSame, now, out)
-	}
-	if held = same; !a.HasQuorum(held) {
-		return out
-	}
-	// A node that was asked to confirm a token will stand at it. A smaller one, which is enough once
-	// a later answer is smaller, would not be the one that Inspect finds.
-	token := max(a.largestToken(held), a.asked)
+	return held, hoped
+}
+
+// moveTo asks nodes that granted other slots for those agreed on, once.
+func (a *Attempt) moveTo(nodes Set, now clock.Instant, out []Send) []Send {
 	for i := range a.Nodes {
-		if n := &a.nodes[i]; n.canConfirm() && !n.late && n.token == token && (held.Has(i) || !confirmOwned) {
-			confirmed = confirmed.with(i)
-		}
-	}
-	if a.HasQuorum(confirmed) || !confirmToken {
-		a.verdict = Won
-		if !a.HasQuorum(confirmed) { // only where confirming is switched off
-			confirmed = held
-		}
-		a.token, a.from = token, a.start // all requests left together
-		if a.waiting.waits {
-			a.from = a.validFrom(confirmed)
-		}
-		return out
-	}
-	if a.confirmBy == 0 || a.waiting.waits && now >= a.confirmBy {
-		a.confirmBy = now.Add(a.NodeTimeout)
-	}
-	for i := range a.Nodes {
-		if n := &a.nodes[i]; (a.holds(n, now) && n.slots == a.slots || !confirmOwned) && max(n.token, n.asked) < token {
-			n.asked, a.asked = token, token
-			out = append(out, Send{Node: i, Op: Confirm, Token: token, Slots: a.slots})
+		if n := &a.nodes[i]; nodes.Has(i) && a.moves(n) {
+			n.move, a.moveBy = moveAsked, now.Add(a.NodeTimeout)
+			out = append(out, a.acquireOf(i, false))
 		}
 	}
 	return out
 }
 
-// Behind returns the nodes that have granted the lock to an attempt that is won, and whose
-// counters are behind its token. To raise them is a late confirmation, which hides a missing
-// one in most cases.
-func Behind(a *Attempt) (s Set) {
-	if !confirmToken {
-		return 0
-	}
-	for i := range a.Nodes {
-		if n := &a.nodes[i]; a.verdict == Won && n.phase == Held && max(n.token, n.asked) < a.token {
-			s = s.with(i)
-		}
-	}
+// acquireOf is a further acquire for one node.
+func (a *Attempt) acquireOf(node int, queueOnly bool) Send {
+	s := Send{Node: node, Op: Acquire, Again: !a.waiting.waits || a.nodes[node].wait.reached, QueueOnly: queueOnly}
+	s.Slots, s.Wish = a.request()
 	return s
+}
+
+// win ends the attempt with a token that these nodes have confirmed. Validity counts from the
+// departure of the requests that they granted.
+func (a *Attempt) win(token uint64, confirmed Set) {
+	a.verdict, a.token, a.from = Won, token, a.start // all requests left together
+	if a.waiting.waits {
+		a.from = a.validFrom(confirmed)
+	}
 }
 
 // cleanUp releases on every node that has granted the lock or may have. It leaves a
@@ -252,8 +240,8 @@ func (a *Attempt) Next() (clock.Instant, bool) {
 		case n.late:
 		case n.phase == Asked:
 			next = min(next, a.start.Add(a.NodeTimeout))
-		case n.phase == Held && n.asked > n.token:
-			next = min(next, a.confirmBy)
+		case n.confirming():
+			next = min(next, a.confirmation.by)
 		case n.move == moveAsked:
 			next = min(next, a.moveBy)
 		}

@@ -22,8 +22,6 @@ type grants struct {
 type agreed struct {
 	token uint64        // once won
 	from  clock.Instant // once won: what validity counts from
-	slots string        // agreed on with a majority, or to be; empty before it, and if there are none
-	other string        // other slots that a node granted, to wish for next time
 }
 
 // candidate is one node.
@@ -37,9 +35,6 @@ type candidate struct {
 	from  clock.Instant // departure of the request that it granted, if Held
 	wait  nodeWait      // where the attempt waits
 }
-
-// canConfirm reports whether the token can be confirmed there.
-func (n *candidate) canConfirm() bool { return n.phase == Held || !confirmOwned }
 
 // holds reports whether the node certainly has the lock for this owner at now.
 func (g *grants) holds(n *candidate, now clock.Instant) bool {
@@ -108,10 +103,6 @@ func (g *grants) grantedSlots(held Set, slots string) (s Set) {
 
 // Token returns the token of the grant, once won.
 func (g *grants) Token() uint64 { return g.token }
-
-// Slots returns the slots of the grant, once won. They are empty if the lock is no
-// semaphore.
-func (g *grants) Slots() string { return g.slots }
 
 // From returns the instant from which validity counts, once won: a departure of the
 // granted requests.

@@ -6,6 +6,13 @@
 // ships and the checker that searches all interleavings run the same code. A single
 // node is the case N = 1. testdata has transcripts of what a machine does.
 //
+//   - acquire.go: Attempt, one attempt to acquire. It decides on what its parts hold: grants.go has what
+//     the nodes granted, slots.go the slots of a semaphore, confirmation.go the round that confirms a
+//     token, and waiting.go the places in the nodes' queues
+//   - survey.go: what all nodes say to an attempt that waits, and whether it gives way; cutoff.go: that it
+//     reaches no majority
+//   - vote.go: Vote, to renew or to release; tally.go: what all nodes together say of a lease
+//
 // The driver of a machine guarantees two things: it sends the messages for one node in
 // the order given, and it answers every Send by exactly one event for that node,
 // however late.

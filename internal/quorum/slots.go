@@ -2,6 +2,8 @@ package quorum
 
 import "github.com/leasehold-dev/leasehold/internal/clock"
 
+// slotChoice is the part of an attempt that has nodes grant the same slots.
+//
 // Over several nodes a semaphore of n permits is n locks, one for each slot, and every
 // node hands out whichever slot is free there. Most often they are the same. If not, the
 // attempt agrees on the slots of one node and asks the others for these. A node that had
@@ -14,6 +16,17 @@ import "github.com/leasehold-dev/leasehold/internal/clock"
 // late, can take from it what it counts on, and two leases of a slot share a node where
 // one follows the other. That is why there are never more than n holders, and why tokens
 // rise in each slot.
+//
+// Locks that are no semaphores have the empty slots.
+type slotChoice struct {
+	slots  string        // agreed on with a majority, or to be; empty before it
+	other  string        // others that a node granted, to wish for next time
+	wish   string        // those to wish for while none are agreed on
+	moveBy clock.Instant // node timeout of the round that asks for the slots; 0 before it
+	// Of an attempt that waits: when to choose, if a majority granted others each; and since
+	// when another owner has had the slots agreed on. 0: neither.
+	chooseAt, blockedSince clock.Instant
+}
 
 // move is whether a node that granted other slots was asked for those agreed on.
 type move uint8
@@ -24,26 +37,31 @@ const (
 	moveAnswered
 )
 
+// slotPatience is how long an attempt waits for certain slots that others have. It
+// has other slots to try.
+const slotPatience = 4 * firstLook
+
 // agree returns the nodes of held that granted the slots agreed on, and those of held
-// that may still change to them. awaited are nodes whose first answer may still come.
-func agree(a *Attempt, held, awaited Set, now clock.Instant) (same, hoped Set) {
-	if a.slots == "" {
-		if !a.HasQuorum(held) || !choose(a, held, awaited, now) {
+// that may still change to them. awaited are nodes whose first answer may still come. With
+// queued, a node that refused may still hand the attempt something: it is given a moment.
+func (s *slotChoice) agree(g *grants, held, awaited Set, queued bool, now clock.Instant) (same, hoped Set) {
+	if s.slots == "" {
+		if !g.HasQuorum(held) || !s.choose(g, held, awaited, queued, now) {
 			return 0, held
 		}
 	}
 	if !agreeOnSlots {
 		return held, 0
 	}
-	for i := range a.Nodes {
-		switch n := &a.nodes[i]; {
+	for i := range g.Nodes {
+		switch n := &g.nodes[i]; {
 		case !held.Has(i):
-		case n.slots == a.slots:
+		case n.slots == s.slots:
 			same = same.with(i)
 		case n.move != moveAnswered:
 			hoped = hoped.with(i)
-			if a.other == "" {
-				a.other = n.slots
+			if s.other == "" {
+				s.other = n.slots
 			}
 		}
 	}
@@ -52,84 +70,88 @@ func agree(a *Attempt, held, awaited Set, now clock.Instant) (same, hoped Set) {
 
 // choose agrees on the slots that a majority has granted. If no majority can any more, it
 // chooses those of the first node: two attempts that were both granted something there
-// do not choose the same. It reports whether it has chosen. Locks that are no semaphores
-// have the empty slots.
-func choose(a *Attempt, held, awaited Set, now clock.Instant) bool {
+// do not choose the same. It reports whether it has chosen.
+func (s *slotChoice) choose(g *grants, held, awaited Set, queued bool, now clock.Instant) bool {
 	waits := false
-	for i := range a.Nodes {
+	for i := range g.Nodes {
 		if !held.Has(i) {
 			continue
 		}
-		same := a.grantedSlots(held, a.nodes[i].slots)
-		if a.HasQuorum(same) {
-			a.slots = a.nodes[i].slots
+		same := g.grantedSlots(held, g.nodes[i].slots)
+		if g.HasQuorum(same) {
+			s.slots = g.nodes[i].slots
 			return true
 		}
-		waits = waits || a.HasQuorum(same|awaited)
+		waits = waits || g.HasQuorum(same|awaited)
 	}
 	if waits && agreeOnSlots {
 		return false
 	}
-	if a.waiting.waits && a.waiting.chooseAt == 0 {
-		a.waiting.chooseAt = now.Add(firstLook)
+	if queued {
+		if s.chooseAt == 0 {
+			s.chooseAt = now.Add(firstLook)
+		}
+		if now < s.chooseAt {
+			return false
+		}
 	}
-	if a.waiting.waits && now < a.waiting.chooseAt && hasQueued(a) {
-		return false
-	}
-	a.slots = a.nodes[held.First()].slots
+	s.slots = g.nodes[held.First()].slots
 	return true
 }
 
-// hasQueued reports whether a node that answers may still hand this attempt something.
-func hasQueued(a *Attempt) bool {
-	for i := range a.Nodes {
-		if n := &a.nodes[i]; n.phase == Refused && !n.wait.slow {
-			return true
-		}
-	}
-	return false
+// moves reports whether a node granted other slots than those agreed on, and was not asked for
+// these yet.
+func (s *slotChoice) moves(n *candidate) bool {
+	return s.slots != "" && n.phase == Held && n.slots != s.slots && n.move == notMoved
 }
 
-// moveTo asks nodes that granted other slots for those agreed on, once.
-func moveTo(a *Attempt, nodes Set, now clock.Instant, out []Send) []Send {
-	for i := range a.Nodes {
-		if n := &a.nodes[i]; a.slots != "" && nodes.Has(i) && n.move == notMoved {
-			n.move, a.moveBy = moveAsked, now.Add(a.NodeTimeout)
-			out = append(out, acquireOf(a, i, false))
+// obtainable returns the nodes that have the slots agreed on for this attempt, or may give
+// them without another owner's losing them.
+func (s *slotChoice) obtainable(g *grants, now clock.Instant) (set Set) {
+	for i := range g.Nodes {
+		n := &g.nodes[i]
+		switch {
+		case g.holds(n, now) && (n.slots == s.slots || n.move != moveAnswered), n.wait.sentAt != 0 && !n.wait.slow, n.wait.free:
+			set = set.with(i)
 		}
 	}
-	return out
+	return set
 }
 
-// crossed reports whether a node granted other slots than those agreed on.
-func (n *candidate) crossed(slots string) bool { return n.phase == Held && n.slots != slots }
+// noteBlocked notes whether other owners have the slots agreed on.
+func (s *slotChoice) noteBlocked(g *grants, now clock.Instant) {
+	switch {
+	case s.slots == "" || g.HasQuorum(s.obtainable(g, now)):
+		s.blockedSince = 0
+	case s.blockedSince == 0:
+		s.blockedSince = now
+	}
+}
+
+// triesOthersAt returns when the attempt tries for other slots; 0: it does not.
+func (s *slotChoice) triesOthersAt() clock.Instant {
+	if s.blockedSince == 0 {
+		return 0
+	}
+	return s.blockedSince.Add(slotPatience)
+}
+
+// request returns the slots to ask for, and whether they are only preferred.
+func (s *slotChoice) request() (slots string, wish bool) {
+	if s.slots == "" {
+		return s.wish, s.wish != ""
+	}
+	return s.slots, false
+}
+
+// Slots returns the slots of the grant, once won. They are empty if the lock is no
+// semaphore.
+func (s *slotChoice) Slots() string { return s.slots }
 
 // Suggests returns the slots that a lost attempt suggests to wish for in the next one:
 // some that a node granted, and that it did not agree on.
-func (a *Attempt) Suggests() string { return a.other }
-
-// acquireOf is a further acquire for one node.
-func acquireOf(a *Attempt, node int, queueOnly bool) Send {
-	s := Send{Node: node, Op: Acquire, Again: !a.waiting.waits || a.nodes[node].wait.reached, QueueOnly: queueOnly, Slots: a.slots}
-	if s.Slots == "" {
-		s.Slots, s.Wish = a.waiting.wish, a.waiting.wish != ""
-	}
-	return s
-}
-
-// mayAgree returns the nodes that have the slots agreed on for this attempt, or may get
-// them without another owner's losing them.
-func mayAgree(a *Attempt, now clock.Instant) (s Set) {
-	for i := range a.Nodes {
-		n := &a.nodes[i]
-		switch {
-		case a.holds(n, now) && (n.slots == a.slots || n.move != moveAnswered), n.wait.sentAt != 0 && !n.wait.slow, n.wait.free:
-			s = s.with(i)
-		}
-	}
-	return s
-}
+func (s *slotChoice) Suggests() string { return s.other }
 
 // Wish makes the attempt that was just begun prefer these slots, which the one before it
 // suggests. The driver sends them with the first acquires.
-func (a *Attempt) Wish(slots string) { a.waiting.wish = slots }
+func (s *slotChoice) Wish(slots string) { s.wish = slots }

@@ -39,14 +39,10 @@ type waitState struct {
 	repeated  bool // an acquire was sent a second time
 	// The attempt is lost because another waiter comes first. Another one follows it.
 	gaveWay  bool
-	toSenior bool          // that waiter is senior, and has no majority either
-	toNext   bool          // it is the next in each queue, since this one cannot get the lock
-	blocked  bool          // nobody in particular: it tries for other slots
-	chooseAt clock.Instant // when to choose slots, if a majority granted others each; 0 before
-	// Since when another owner has had the slots agreed on; 0: none has.
-	blockedSince clock.Instant
-	wish         string // the slots to wish for while none are agreed on
-	cutOff       cutOff
+	toSenior bool // that waiter is senior, and has no majority either
+	toNext   bool // it is the next in each queue, since this one cannot get the lock
+	blocked  bool // nobody in particular: it tries for other slots
+	cutOff   cutOff
 }
 
 // nodeWait is the part of waitState that belongs to one node.
@@ -80,9 +76,6 @@ const (
 	// majority. After that it has probably died, or does not use the queue. Juniors then
 	// try, and give way once more if that fails, since the owner may only be slow.
 	partPatience = 16 * firstLook
-	// slotPatience is how long an attempt waits for certain slots that others have. It
-	// has other slots to try.
-	slotPatience = 4 * firstLook
 )
 
 // NewWait begins an attempt that waits in the nodes' queues. The driver sends Acquire
@@ -145,7 +138,7 @@ func (a *Attempt) takeEventWaiting(e Event, now clock.Instant) {
 	case e.Op == Acquire:
 		a.takeAcquireReply(n, e, now)
 	case e.Op == Confirm && n.canConfirm():
-		if a.confirmed(n, e); n.phase != Held {
+		if n.confirmed(e); n.phase != Held {
 			p.nextAt = now.Add(e.RetryAfter)
 		}
 	}
@@ -222,77 +215,50 @@ func (n *candidate) takeGrant(e Event, agreed string, from clock.Instant) {
 	n.from, n.late = max(n.from, from), false
 }
 
-// stepWaiting decides what a waiting attempt does next.
+// stepWaiting decides what a waiting attempt does next: give way to another waiter, or ask nodes
+// again.
 func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 	l := &a.waiting
-	leader := a.leader(now)
-	part, pending, senior, discounted, crossed := false, false, false, false, false
-	var stuck Set
-	for i := range a.Nodes {
-		n := &a.nodes[i]
-		p := &n.wait
-		p.slow = p.sentAt != 0 && now >= p.sentAt.Add(a.NodeTimeout)
-		part = part || a.holds(n, now) || p.discounted
-		crossed = crossed || n.crossed(a.slots) && n.move == notMoved
-		discounted = discounted || p.discounted
-		pending = pending || p.sentAt != 0 && !p.slow
-		held := n.phase == Refused && now < p.holderUntil && a.Nodes > 1
-		gaining := now < p.holderSince.Add(partPatience)
-		if p.holderGaining = held && p.senior && gaining; p.holderGaining {
-			senior = true
-		}
-		if held && !gaining {
-			stuck = stuck.with(i)
-		}
-	}
+	v := a.survey(now)
+	l.cutOff.update(&a.Config, v.part, v.reached, v.asked, now)
+	a.noteBlocked(&a.grants, now)
 	switch {
-	case !part:
+	case !v.part:
 		l.lookAt, l.lookPause = 0, firstLook
 	case l.lookAt == 0:
 		l.lookAt = now.Add(l.lookPause)
 	}
-	reached, asked := a.reached(now)
-	quorate := a.HasQuorum(reached &^ stuck)
-	l.cutOff.update(&a.Config, part, reached, asked, now)
-	crossed = crossed && a.slots != ""
-	switch {
-	case a.slots == "" || a.HasQuorum(mayAgree(a, now)):
-		l.blockedSince = 0
-	case l.blockedSince == 0:
-		l.blockedSince = now
-	}
 	look := l.lookAt != 0 && now >= l.lookAt
-	seen := part && !pending && !l.acted
-	longest := validity.RenewAfter(a.ttl) // the longest pause between two looks
-	blocked := leader == "" && !quorate && a.HasQuorum(reached) && l.lookPause >= min(max(a.NodeTimeout, 2*firstLook), partPatience, longest)
-	handOverAt, cutOff := l.cutOff.handsOverAt(a.NodeTimeout)
-	switch {
-	case !giveWay:
-	case seen && (leader == "" && senior || leader != "" && l.lookPause >= min(leaderPatience, longest)):
-		a.verdict, l.gaveWay, l.toSenior = Lost, true, leader == ""
-		return out
-	case l.blockedSince != 0 && now >= l.blockedSince.Add(slotPatience):
-		a.verdict, l.gaveWay, l.blocked = Lost, true, true
-		return out
-	case cutOff && now >= handOverAt || look && discounted && !pending || seen && blocked:
-		a.verdict, l.gaveWay, l.toNext = Lost, true, true
+	if giveWay && a.givesWay(&v, look, now) {
+		a.verdict, l.gaveWay = Lost, true
 		return out
 	}
-	l.acted = l.acted || seen
+	l.acted = l.acted || v.complete(l)
 	if look {
-		l.lookPause = min(2*l.lookPause, longest)
+		l.lookPause = min(2*l.lookPause, a.longestPause())
 		l.lookAt = now.Add(l.lookPause)
 	}
+	return a.askAgain(&v, look, now, out)
+}
+
+// longestPause is the longest pause between two looks.
+func (a *Attempt) longestPause() time.Duration { return validity.RenewAfter(a.ttl) }
+
+// askAgain sends the acquires that are due.
+func (a *Attempt) askAgain(v *survey, look bool, now clock.Instant, out []Send) []Send {
+	l := &a.waiting
+	queueOnly := v.leader != "" || v.senior
+	takesFree := !v.pending && !queueOnly && a.HasQuorum(v.reached&^v.stuck)
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		p := &n.wait
-		moves := crossed && n.crossed(a.slots) && n.move == notMoved
-		due := moves || now >= p.nextAt || look && !a.holds(n, now) || p.free && !pending && leader == "" && !senior && quorate
+		moves := a.moves(n)
+		due := moves || now >= p.nextAt || look && !a.holds(n, now) || p.free && takesFree
 		if p.sentAt == 0 && due {
-			if p.queueOnly = leader != "" || senior; moves {
+			if p.queueOnly = queueOnly; moves {
 				n.move, p.queueOnly = moveAsked, false
 			}
-			out = append(out, acquireOf(a, i, p.queueOnly))
+			out = append(out, a.acquireOf(i, p.queueOnly))
 			l.repeated = l.repeated || p.reached
 			p.sentAt, l.acted = now, false
 		}
@@ -306,36 +272,12 @@ func (a *Attempt) fill(now clock.Instant, out []Send) []Send {
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		if p := &n.wait; p.free && p.sentAt == 0 {
-			out = append(out, acquireOf(a, i, false))
+			out = append(out, a.acquireOf(i, false))
 			a.waiting.repeated = true
 			p.sentAt, p.free, p.queueOnly = now, false, false
 		}
 	}
 	return out
-}
-
-// leader returns the owner that has a majority by the answers so far, or "". A single
-// node has none, since its holder cannot lose it to another.
-func (a *Attempt) leader(now clock.Instant) string {
-	if a.Nodes == 1 {
-		return ""
-	}
-	for i := range a.Nodes {
-		holder := a.nodes[i].wait.holder
-		if holder == "" {
-			continue
-		}
-		var has Set
-		for j := range a.Nodes {
-			if n := &a.nodes[j]; n.phase == Refused && n.wait.holder == holder && now < n.wait.holderUntil {
-				has = has.with(j)
-			}
-		}
-		if a.HasQuorum(has) {
-			return holder
-		}
-	}
-	return ""
 }
 
 // nextWaiting is Next for an attempt that waits.
@@ -348,11 +290,11 @@ func (a *Attempt) nextWaiting() (next clock.Instant, ok bool) {
 	if a.waiting.lookAt != 0 {
 		first(a.waiting.lookAt)
 	}
-	if a.waiting.chooseAt != 0 && a.slots == "" {
-		first(a.waiting.chooseAt)
+	if a.chooseAt != 0 && a.slots == "" {
+		first(a.chooseAt)
 	}
-	if a.waiting.blockedSince != 0 {
-		first(a.waiting.blockedSince.Add(slotPatience))
+	if at := a.triesOthersAt(); at != 0 {
+		first(at)
 	}
 	if handOverAt, cutOff := a.waiting.cutOff.handsOverAt(a.NodeTimeout); cutOff {
 		first(handOverAt)
@@ -365,8 +307,8 @@ func (a *Attempt) nextWaiting() (next clock.Instant, ok bool) {
 		case p.sentAt == 0:
 			first(p.nextAt)
 		}
-		if n.phase == Held && n.asked > n.token && !n.late {
-			first(a.confirmBy)
+		if n.confirming() && !n.late {
+			first(a.confirmation.by)
 		}
 		if n.wait.holderGaining {
 			first(n.wait.holderSince.Add(partPatience))
