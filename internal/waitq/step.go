@@ -84,7 +84,7 @@ func (q *Queue[T]) tryRefused(e Event[T], now clock.Instant, out []Action[T]) []
 	q.phase = Idle
 	out = q.join(e.Waiter, true, now, out)
 	if e.Why == Busy { // waiters are told when their position is known too
-		q.contention.busy, q.known = true, true
+		q.contention.busy, q.known, q.refused = true, true, true
 	} else {
 		out = q.setReason(e.Why, now, out)
 	}
@@ -155,14 +155,14 @@ func (q *Queue[T]) granted(out []Action[T]) []Action[T] {
 		return out
 	}
 	q.order.remove(w)
-	q.contention.busy = q.contended
+	q.contention.busy = q.contended || q.refused
 	q.asked()
 	return q.ask(append(out, Action[T]{Kind: Give, Waiter: w}))
 }
 
 // asked ends what led to a grant.
 func (q *Queue[T]) asked() {
-	q.phase, q.self, q.rank, q.known, q.trouble = Idle, false, 0, false, 0
+	q.phase, q.self, q.rank, q.known, q.refused, q.trouble = Idle, false, 0, false, false, 0
 }
 
 // reserve keeps a place for the next waiter. It is given up if a goroutine has asked

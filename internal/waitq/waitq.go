@@ -62,6 +62,7 @@ type Queue[T any] struct {
 	phase     Phase
 	self      bool // a waiter asks for the queue in its own goroutine
 	contended bool // at this place the store has given a reason to wait
+	refused   bool // another owner had the lock when a goroutine that waits asked first
 	known     bool // there is a reason why the lock is not granted yet
 
 	rank        uint64 // of the place, kept until the lock is granted or nobody waits
