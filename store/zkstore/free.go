@@ -10,13 +10,16 @@ import "sync"
 type freeLocks struct {
 	mu   sync.Mutex
 	last map[string]lastPlace
+	// lag is how many transactions the servers made lately between the last one that a client knew
+	// and that of the place that it then asked for.
+	lag int64
 }
 
 // lastPlace is a place that was the only one when it was listed, of a lock whose node had no
 // data, so that no lease had been broken. It is gone.
 type lastPlace struct {
-	seq   int32
-	czxid int64 // of the transaction that made it
+	seq  int32
+	gone int64 // the zxid of the transaction that deleted it
 }
 
 // mostFree bounds freeLocks.last.
@@ -32,6 +35,13 @@ func (f *freeLocks) add(name string, p lastPlace) {
 	f.last[name] = p
 }
 
+// made notes how many transactions it took until a place was made.
+func (f *freeLocks) made(lag int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lag = lag
+}
+
 // take forgets and returns the last place of a lock, or nil if it is unlikely to prove anything by
 // the time of another transaction: zxid is the last one that the servers have told. Without a
 // proof, the list costs a round trip of its own.
@@ -40,7 +50,7 @@ func (f *freeLocks) take(name string, zxid int64) *lastPlace {
 	defer f.mu.Unlock()
 	p, ok := f.last[name]
 	delete(f.last, name)
-	if !ok || zxid-p.czxid > int64(p.seq/2) {
+	if !ok || zxid-p.gone+f.lag > int64(p.seq) {
 		return nil
 	}
 	return &p
@@ -54,5 +64,5 @@ func (f *freeLocks) take(name string, zxid int64) *lastPlace {
 // client makes two places in one. Each transaction of one leader has the next zxid, so if there
 // were fewer, the count has not begun again.
 func (p lastPlace) precedes(seq int32, czxid int64) bool {
-	return seq > 0 && p.seq == seq-1 && p.czxid < czxid && czxid-p.czxid <= int64(p.seq) && p.czxid>>32 == czxid>>32
+	return seq > 0 && p.seq == seq-1 && p.gone < czxid && czxid-p.gone <= int64(p.seq) && p.gone>>32 == czxid>>32
 }

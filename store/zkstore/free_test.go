@@ -15,36 +15,36 @@ import (
 // A place is the only one if its number follows that of the last one and too few transactions
 // were made in between to count that far again.
 func TestLastPlacePrecedes(t *testing.T) {
-	p := lastPlace{seq: 100, czxid: 7<<32 | 1000}
+	p := lastPlace{seq: 100, gone: 7<<32 | 1000}
 	for _, c := range []struct {
 		what  string
 		seq   int32
 		czxid int64
 		want  bool
 	}{
-		{"the next transaction", 101, p.czxid + 1, true},
-		{"as many transactions as places", 101, p.czxid + 100, true},
-		{"more transactions than places", 101, p.czxid + 101, false},
-		{"a place was made in between", 102, p.czxid + 2, false},
-		{"the same number", 100, p.czxid + 1, false},
-		{"numbers begin again", 0, p.czxid + 1, false},
-		{"an earlier transaction", 101, p.czxid - 1, false},
-		{"the same transaction", 101, p.czxid, false},
-		{"another leader", 101, p.czxid + 1<<32, false},
+		{"the next transaction", 101, p.gone + 1, true},
+		{"as many transactions as places", 101, p.gone + 100, true},
+		{"more transactions than places", 101, p.gone + 101, false},
+		{"a place was made in between", 102, p.gone + 2, false},
+		{"the same number", 100, p.gone + 1, false},
+		{"numbers begin again", 0, p.gone + 1, false},
+		{"an earlier transaction", 101, p.gone - 1, false},
+		{"the same transaction", 101, p.gone, false},
+		{"another leader", 101, p.gone + 1<<32, false},
 	} {
 		if got := p.precedes(c.seq, c.czxid); got != c.want {
 			t.Errorf("%s: %v, want %v", c.what, got, c.want)
 		}
 	}
-	last := lastPlace{seq: 1<<31 - 1, czxid: 1}
+	last := lastPlace{seq: 1<<31 - 1, gone: 1}
 	if last.precedes(-1<<31, 2) {
 		t.Error("the smallest number follows the largest, want a list")
 	}
-	if (lastPlace{seq: 0, czxid: 1}).precedes(1, 2) {
+	if (lastPlace{seq: 0, gone: 1}).precedes(1, 2) {
 		t.Error("a transaction after the first place is no proof, want a list")
 	}
-	newEpoch := lastPlace{seq: 100, czxid: 8<<32 - 1}
-	if newEpoch.precedes(101, newEpoch.czxid+2) {
+	newEpoch := lastPlace{seq: 100, gone: 8<<32 - 1}
+	if newEpoch.precedes(101, newEpoch.gone+2) {
 		t.Error("a transaction of the next leader is no proof, want a list")
 	}
 }
@@ -52,12 +52,13 @@ func TestLastPlacePrecedes(t *testing.T) {
 // The last place of a lock is of use while few transactions are made, and once.
 func TestFreeLocks(t *testing.T) {
 	var f freeLocks
-	p := lastPlace{seq: 200, czxid: 1000}
+	f.made(64)
+	p := lastPlace{seq: 200, gone: 1000}
 	for _, c := range []struct {
 		what string
 		zxid int64
 		want bool
-	}{{"few transactions", 1100, true}, {"many transactions", 1101, false}} {
+	}{{"few transactions", 1136, true}, {"many transactions", 1137, false}} {
 		f.add("a", p)
 		if got := f.take("a", c.zxid); (got != nil) != c.want {
 			t.Errorf("%s: %v, want %v", c.what, got, c.want)

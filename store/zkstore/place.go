@@ -136,7 +136,7 @@ func (p *place) named(path string, czxid int64) error {
 		return p.countAnew()
 	}
 	if czxid <= 0 || czxid>>32 >= maxEpoch {
-		_, _ = p.delete(context.Background()) // or it goes with the session
+		_, _, _ = p.delete(context.Background()) // or it goes with the session
 		return fmt.Errorf("the zxid %#x leaves no room for tokens: the ensemble's epoch has to be below %d", czxid, maxEpoch)
 	}
 	return nil
@@ -148,10 +148,10 @@ func (p *place) named(path string, czxid int64) error {
 // zk.ErrNotEmpty while others have places there.
 func (p *place) countAnew() error {
 	ctx := context.Background()
-	if _, err := p.delete(ctx); err != nil { // or it goes with the session
+	if _, _, err := p.delete(ctx); err != nil { // or it goes with the session
 		return err
 	}
-	if _, err := p.Delete(ctx, p.dir); err != nil {
+	if _, _, err := p.Delete(ctx, p.dir); err != nil {
 		return fmt.Errorf("ZooKeeper has no more numbers for places in %s: they begin again once nobody has a place there and the node is removed: %w", p.dir, err)
 	}
 	return zk.ErrNoNode
@@ -206,7 +206,7 @@ func (p *place) unbroken(ctx context.Context) error {
 // removeNow removes the node of a place. It returns an error only if the node may remain. If
 // the session has ended, the node goes with it.
 func (p *place) removeNow(ctx context.Context) error {
-	if _, err := p.delete(ctx); err != nil && !p.Ended() {
+	if _, _, err := p.delete(ctx); err != nil && !p.Ended() {
 		return err
 	}
 	p.unwatch()
@@ -214,11 +214,10 @@ func (p *place) removeNow(ctx context.Context) error {
 	return nil
 }
 
-// delete deletes the node. there is false if there was none, and true if there was one or
-// may have been one.
-func (p *place) delete(ctx context.Context) (there bool, err error) {
-	there, err = p.Delete(ctx, p.path())
-	return there, explain(err, p.path())
+// delete deletes the node, as zk.Session.Delete does.
+func (p *place) delete(ctx context.Context) (there bool, zxid int64, err error) {
+	there, zxid, err = p.Delete(ctx, p.path())
+	return there, zxid, explain(err, p.path())
 }
 
 // places are the places that a store has in its sessions: those of its leases, and those
@@ -249,13 +248,15 @@ func (s *places) enqueue(ctx context.Context, l store.Lease) (*place, error) {
 		return nil, err
 	}
 	p := t.newPlace(l, leave)
+	known := t.Zxid()
 	if p.spec == rule.Mutex {
-		p.after = s.free.take(l.Name, t.Zxid())
+		p.after = s.free.take(l.Name, known)
 	}
 	if err := p.create(ctx, nil); err != nil {
 		s.withdraw(ctx, p, func() {})
 		return nil, err
 	}
+	s.free.made(p.czxid - known)
 	return p, nil
 }
 
@@ -285,7 +286,7 @@ func (s *places) remove(p *place) {
 		defer s.gate.Leave()
 		defer p.leave()
 		p.unwatch()
-		if _, err := p.delete(context.Background()); err != nil && !p.Ended() {
+		if _, _, err := p.delete(context.Background()); err != nil && !p.Ended() {
 			s.o.Logger.Warn("cannot remove a place in the queue of a lock", "node", p.path(), "err", err)
 		}
 	}()

@@ -112,7 +112,7 @@ func TestUnclaimedPlaceIsDeleted(t *testing.T) {
 	}
 	mustRelease(t, other, r.waiter.Lease)
 	s.places.rejoined.Put(r.next.Lease, p, func() {})
-	if _, err := p.delete(t.Context()); err != nil {
+	if _, _, err := p.delete(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if g, err := s.Wait(t.Context(), r.next, nil); !errors.Is(err, store.ErrNotHeld) {

@@ -33,7 +33,7 @@ func (s *places) release(ctx context.Context, r store.ReleaseRequest) (done bool
 		if p.record.isOfAnother(r) {
 			return false, nil
 		}
-		there, err := p.delete(ctx)
+		there, zxid, err := p.delete(ctx)
 		switch {
 		case err != nil && !p.Ended():
 			return false, err // the lease is kept, for another call
@@ -41,8 +41,8 @@ func (s *places) release(ctx context.Context, r store.ReleaseRequest) (done bool
 			p.leave()
 		}
 		if err == nil && there {
-			if p.sole {
-				s.free.add(r.Name, lastPlace{p.seq, p.czxid})
+			if p.sole && zxid != 0 {
+				s.free.add(r.Name, lastPlace{p.seq, zxid})
 			}
 			return true, nil
 		}
@@ -58,7 +58,7 @@ func (s *places) release(ctx context.Context, r store.ReleaseRequest) (done bool
 			return false, err
 		}
 		// A renewal through another handle may move the place in between.
-		there, err := t.Delete(ctx, t.dir(r.Name)+"/"+f.name)
+		there, _, err := t.Delete(ctx, t.dir(r.Name)+"/"+f.name)
 		if there || err != nil {
 			return there && f.held(), explain(err, t.dir(r.Name))
 		}

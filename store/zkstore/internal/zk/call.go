@@ -88,17 +88,17 @@ func (ss *Session) Get(ctx context.Context, path string) (n Node, ok bool, err e
 func (ss *Session) Sync(ctx context.Context) error { return ss.Do(ctx, Sync(ss.pool.o.Base)) }
 
 // Delete deletes a node. there is false if there was none, and true if there was one or
-// may have been one.
-func (ss *Session) Delete(ctx context.Context, path string) (there bool, err error) {
+// may have been one. zxid is that of the transaction, 0 if it is not known.
+func (ss *Session) Delete(ctx context.Context, path string) (there bool, zxid int64, err error) {
 	for unsure := false; ; unsure = true {
 		a, err := ss.Once(ctx, Delete(path, AnyVersion))
 		switch {
 		case err != nil:
-			return true, err
+			return true, 0, err
 		case errors.Is(a[0].Err, ErrNoNode):
-			return unsure, nil
+			return unsure, 0, nil
 		case !Broken(a[0].Err):
-			return true, a[0].Err
+			return true, a[0].zxid, a[0].Err
 		}
 	}
 }
