@@ -27,6 +27,8 @@ type Caps struct {
 	NoQueue bool
 	// NoBreaks reports that BreakLease returns ErrUnsupported.
 	NoBreaks bool
+	// NoResize reports that Resize returns ErrUnsupported.
+	NoResize bool
 	// Notifies reports that the store pushes broken leases; see Store.NotifyBroken.
 	Notifies bool
 	// Timeout bounds every call except Wait: the Store ends its context then, with ErrTimeLimit as

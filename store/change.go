@@ -24,5 +24,8 @@ func checkResize(name string, from, to Kind, c Caps) error {
 			return err
 		}
 	}
+	if c.NoResize {
+		return fmt.Errorf("%w: resize %q: in this store a semaphore keeps its number of permits: use a semaphore with another name for another number", ErrUnsupported, name)
+	}
 	return nil
 }

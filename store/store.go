@@ -262,8 +262,8 @@ func (s *Store) Downgrade(ctx context.Context, r Lease) (Grant, error) {
 // matches ErrKindMismatch (as *KindError) if the lock is in use as another kind than
 // from.
 //
-// A store with several nodes keeps the number: the error matches ErrUnsupported, and says to
-// use a lock with another name.
+// Some stores keep the number, such as those with several nodes: the error matches
+// ErrUnsupported, and says to use a lock with another name.
 func (s *Store) Resize(ctx context.Context, name string, from, to Kind) error {
 	if err := checkResize(name, from, to, s.Caps()); err != nil {
 		return err

@@ -45,7 +45,7 @@ var verbs = []struct {
 	{"break", breakable, func(e *encounter) { e.breaks(false) }},
 	{"break at once", breakable, func(e *encounter) { e.breaks(true) }},
 	{"downgrade", kinds, (*encounter).downgrades},
-	{"resize", func(c store.Caps) bool { return kinds(c) && c.Nodes <= 1 }, (*encounter).resizes},
+	{"resize", func(c store.Caps) bool { return kinds(c) && c.Nodes <= 1 && !c.NoResize }, (*encounter).resizes},
 	{"inspect", nil, (*encounter).inspects},
 	{"list", nil, (*encounter).lists},
 }

@@ -79,7 +79,7 @@ func (a *attempt) take(ctx context.Context, p *place) (store.Grant, error) {
 			}
 		}
 		p.sole = len(q.queue) == 1 && !q.noted
-		err = p.settle(ctx, q, me)
+		err = p.settle(ctx, q.queue, me)
 		if errors.Is(err, errChanged) {
 			continue
 		}

@@ -33,12 +33,12 @@ type agreed struct {
 
 // settle takes what the place, which holds the lock, has with others. It returns errChanged
 // if the queue has to be read again.
-func (p *place) settle(ctx context.Context, q lineup, me int) error {
+func (p *place) settle(ctx context.Context, q queue, me int) error {
 	if !p.needsOthers() {
 		return nil
 	}
 	if j := q.nativeBefore(me); j >= 0 {
-		if err := p.waitForAgreement(ctx, p.dir, q.queue, j); err != nil {
+		if err := p.waitForAgreement(ctx, p.dir, q, j); err != nil {
 			return err
 		}
 	}
@@ -49,7 +49,7 @@ func (p *place) settle(ctx context.Context, q lineup, me int) error {
 	// A place behind may have its turn as well, and watches this one.
 	if !a.Agreed {
 		a.record = a.first(p.numbered, p.czxid)
-		if hasSeats(p.spec) && me+1 < len(q.queue) {
+		if hasSeats(p.spec) && me+1 < len(q) {
 			if a, err = p.write(ctx, a, p.path()); err != nil {
 				return err
 			}
@@ -59,27 +59,21 @@ func (p *place) settle(ctx context.Context, q lineup, me int) error {
 	return nil
 }
 
-// unchanged is a node that must be there, and have that version.
-type unchanged struct {
-	path    string
-	version int32
-}
-
 // placeStore reads and writes the records of places.
 type placeStore interface {
 	// read reads the record of a place that may be a Store's. It returns errChanged if it is
 	// gone.
 	read(ctx context.Context, path string) (zk.Node, record, error)
-	// write writes what was agreed on, unless the node, or what check names, has changed
-	// or is gone; then it returns errChanged.
-	write(ctx context.Context, a agreed, path string, check ...unchanged) (agreed, error)
+	// write writes what was agreed on, unless the node has changed, or one of the nodes behind is
+	// gone; then it returns errChanged.
+	write(ctx context.Context, a agreed, path string, behind ...string) (agreed, error)
 }
 
 // agree has the holder q[i] agree with those before it, if it has not and is not the first,
 // and returns its record. A holder before it that has not agreed may be dead, so agree does
 // it for that one as well. It returns errChanged if the queue has to be read again.
-func agree(ctx context.Context, s placeStore, dir string, q lineup, i int) (agreed, error) {
-	path := dir + "/" + q.queue[i].name
+func agree(ctx context.Context, s placeStore, dir string, q queue, i int) (agreed, error) {
+	path := dir + "/" + q[i].name
 	n, rec, err := s.read(ctx, path)
 	if err != nil || rec.Agreed {
 		return agreed{rec, n.Version, n.Czxid}, err
@@ -93,10 +87,9 @@ func agree(ctx context.Context, s placeStore, dir string, q lineup, i int) (agre
 		return agreed{}, err
 	}
 	if !before.Agreed {
-		before.record = before.first(q.queue[j], before.czxid)
+		before.record = before.first(q[j], before.czxid)
 	}
-	return s.write(ctx, agreed{rec.behind(before.record, q.queue, i), n.Version, n.Czxid}, path,
-		unchanged{dir, q.version}, unchanged{dir + "/" + q.queue[j].name, zk.AnyVersion})
+	return s.write(ctx, agreed{rec.behind(before.record, q, i), n.Version, n.Czxid}, path, dir+"/"+q[j].name)
 }
 
 // graceOfOthers is how long the holder before may take to agree by itself. Without it, all
@@ -156,10 +149,10 @@ func (t tree) read(ctx context.Context, path string) (zk.Node, record, error) {
 }
 
 // write implements placeStore.
-func (t tree) write(ctx context.Context, a agreed, path string, check ...unchanged) (agreed, error) {
+func (t tree) write(ctx context.Context, a agreed, path string, behind ...string) (agreed, error) {
 	parts := []zk.Request{zk.Set(path, a.encode(), a.version)}
-	for _, c := range check {
-		parts = append(parts, zk.Check(c.path, c.version))
+	for _, before := range behind {
+		parts = append(parts, zk.Check(before, zk.AnyVersion))
 	}
 	_, err := t.Commit(ctx, parts...)
 	switch {

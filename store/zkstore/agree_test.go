@@ -46,17 +46,19 @@ func (f *fakeTree) read(_ context.Context, p string) (zk.Node, record, error) {
 }
 
 // write implements placeStore.
-func (f *fakeTree) write(_ context.Context, a agreed, p string, check ...unchanged) (agreed, error) {
+func (f *fakeTree) write(_ context.Context, a agreed, p string, behind ...string) (agreed, error) {
 	f.turns.take()
-	for _, c := range append(check, unchanged{p, a.version}) {
-		n, ok := f.nodes[path.Base(c.path)]
-		if c.path != "/" && (!ok || c.version != zk.AnyVersion && n.Version != c.version) {
+	for _, before := range behind {
+		if _, ok := f.nodes[path.Base(before)]; !ok {
 			return a, errChanged
 		}
 	}
+	n, ok := f.nodes[path.Base(p)]
+	if !ok || n.Version != a.version {
+		return a, errChanged
+	}
 	f.zxid++
 	a.version++
-	n := f.nodes[path.Base(p)]
 	n.Data, n.Version = a.encode(), a.version
 	f.nodes[path.Base(p)] = n
 	return a, nil
@@ -202,7 +204,7 @@ func (f *fakeTree) comeAndGo(spec rule.Spec, random *rand.Rand) error {
 		}
 		rec := record{Token: tokenOf(record{}, f.nodeOf(name).Czxid)}
 		if q[me].needsOthers() {
-			a, err := agree(context.Background(), f, "/", lineup{queue: q, version: zk.AnyVersion}, me)
+			a, err := agree(context.Background(), f, "/", q, me)
 			if err != nil {
 				continue // it has changed
 			}

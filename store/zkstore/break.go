@@ -95,7 +95,7 @@ func (b *breaking) run(ctx context.Context) (left time.Duration, err error) {
 		case breakOver, breakWait:
 			return left, nil
 		}
-		err = b.change(ctx, do, v)
+		err = b.commit(ctx, do, v)
 		switch {
 		case errors.Is(err, errChanged):
 			continue
@@ -122,8 +122,8 @@ type breakView struct {
 	notes   notes
 	// lockNode has the places, notesNode the notes about the lock, and commonNode the
 	// announcements about all locks.
-	lockNode              zk.Node
-	notesNode, commonNode nodeOrNone
+	lockNode, notesNode, commonNode zk.Node
+	hasNotes, hasCommon             bool
 }
 
 // look reads the lease as the leader knows it.
@@ -155,10 +155,10 @@ func (b *breaking) look(ctx context.Context) (v breakView, err error) {
 	if v.lockNode, _, err = answers[0].Node(); err != nil {
 		return v, explain(err, dir)
 	}
-	if v.notesNode, err = notesFrom(answers[1]); err != nil {
-		return v, err
+	if v.notesNode, v.hasNotes, err = answers[1].Node(); err != nil {
+		return v, explain(err, b.notesOf(dir))
 	}
-	if v.commonNode.Node, v.commonNode.there, err = answers[2].Node(); err != nil {
+	if v.commonNode, v.hasCommon, err = answers[2].Node(); err != nil {
 		return v, explain(err, b.notesDir())
 	}
 	v.notes = decodeJSON[notes](v.notesNode.Data)
@@ -189,17 +189,6 @@ func (b *breaking) isForeign(ctx context.Context, dir string) (bool, error) {
 	return false, nil
 }
 
-// change does what toBreak says. Notes that this identity may not write are those of another
-// one, and make room for new ones.
-func (b *breaking) change(ctx context.Context, do breakStep, v breakView) error {
-	err := b.commit(ctx, do, v)
-	if errors.Is(err, zk.ErrNoAuth) && v.notesNode.there && !v.notesNode.hidden {
-		v.notes, v.notesNode.hidden = notes{}, true
-		err = b.commit(ctx, do, v)
-	}
-	return err
-}
-
 // commit does what toBreak says, in one transaction. It returns errChanged if something has
 // changed since it was read, perhaps by this very transaction.
 func (b *breaking) commit(ctx context.Context, do breakStep, v breakView) error {
@@ -228,12 +217,12 @@ func (b *breaking) commit(ctx context.Context, do breakStep, v breakView) error 
 func (b *breaking) note(ctx context.Context, v breakView) (ops []zk.Request, err error) {
 	dir := b.dir(b.r.Name)
 	var acl []zk.ACL // of nodes that are to be made
-	if !v.notesNode.there || v.notesNode.hidden || !v.commonNode.there {
+	if !v.hasNotes || !v.hasCommon {
 		if acl, err = b.aclOf(ctx, dir); err != nil {
 			return nil, err
 		}
 	}
-	if !v.commonNode.there {
+	if !v.hasCommon {
 		// Every identity that can make locks below the base writes to it.
 		all, err := b.aclOf(ctx, b.base)
 		switch {
@@ -247,15 +236,11 @@ func (b *breaking) note(ctx context.Context, v breakView) (ops []zk.Request, err
 			return nil, explain(err, b.notesDir())
 		}
 	}
-	if d := decodeJSON[dirRecord](v.lockNode.Data); !d.Broken {
-		d.Broken = true
-		ops = append(ops, zk.Set(dir, d.encode(), v.lockNode.Version))
+	if len(v.lockNode.Data) == 0 {
+		ops = append(ops, zk.Set(dir, notesMark, v.lockNode.Version))
 	}
 	next := v.notes.add(broken{Owner: b.r.Owner, Attempt: v.record.Attempt, Token: b.r.Token, Note: b.r.Note()}).encode()
-	if v.notesNode.hidden {
-		ops = append(ops, zk.Delete(b.notesOf(dir), zk.AnyVersion))
-	}
-	if v.notesNode.there && !v.notesNode.hidden {
+	if v.hasNotes {
 		ops = append(ops, zk.Set(b.notesOf(dir), next, v.notesNode.Version))
 	} else {
 		ops = append(ops, zk.Create(b.notesOf(dir), next, acl, zk.Persistent))

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -127,13 +126,5 @@ func TestAnnounced(t *testing.T) {
 	}
 	if got := decodeJSON[announced]([]byte("[]")).since(0); len(got) != 0 {
 		t.Errorf("of what another client wrote: %q, want none", got)
-	}
-}
-
-// Resizing a semaphore forgets no break.
-func TestResizeKeepsTheMarkOfBreaks(t *testing.T) {
-	r := dirRecord{Broken: true}.add(rule.Semaphore(2), rule.Semaphore(3), queue{{seq: 1, spec: rule.Semaphore(2), weight: 1}})
-	if !decodeJSON[dirRecord](r.encode()).Broken {
-		t.Errorf("%s, want broken", r.encode())
 	}
 }

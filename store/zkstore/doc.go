@@ -19,7 +19,7 @@
 //
 //	names.go      names of locks and of places, as Curator writes them; kinds in them
 //	record.go     what a place says: its owner, and slots and tokens that holders share
-//	queue.go      the places in order, by internal/rule: all kinds of locks; sizes of semaphores
+//	queue.go      the places in order, by internal/rule: all kinds of locks
 //	tree.go       reading and finding places as the leader knows them; making nodes
 //	place.go      one place: made although an answer is lost, and removed although the caller has gone
 //	free.go       locks that were free lately: a place without a list of the queue
@@ -29,7 +29,6 @@
 //	lease.go      leases of this process, which end if nobody renews them while the session lives
 //	renew.go      renewals that prove the session alive; leases that move to another session
 //	release.go    releases, alone or with the place of the next turn in the same transaction
-//	resize.go     another number of permits for a semaphore that is in use
 //	inspect.go    the holders and waiters of a lock, for errors and for people
 //	break.go      an operator ends a lease: the requests
 //	breakstep.go  the same: what is to be done

@@ -170,7 +170,7 @@ func TestFreeLockHasChanged(t *testing.T) {
 	native := connect(t)
 	for what, change := range map[string]func(dir string) error{
 		"changed": func(dir string) error {
-			_, err := native.Set(dir, dirRecord{Broken: true}.encode(), -1)
+			_, err := native.Set(dir, notesMark, -1)
 			return err
 		},
 		"gone": func(dir string) error { return native.Delete(dir, -1) },

@@ -8,7 +8,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // next is the next waiter for a lock, which watches the holder's place and its own.
@@ -215,7 +214,7 @@ func TestHolderLeavesBeforeTheWatches(t *testing.T) {
 		}
 		w := &waiting{s: s, r: store.WaitRequest{Lease: l}, start: s.clock.Now(), place: p}
 		mustRelease(t, other, held)
-		q := lineup{queue: queue{{name: left, spec: rule.Mutex, weight: 1}, p.numbered}, version: zk.AnyVersion}
+		q := lineup{queue: queue{{name: left, spec: rule.Mutex, weight: 1}, p.numbered}}
 		asOf := p.Proven()
 		if again, err := p.watch(t.Context(), q, 1); !again || err != nil || p.set != nil || p.own != nil {
 			t.Fatalf("watch: %v, %v, want the place to be gone, and no watch", again, err)

@@ -35,9 +35,9 @@ func (s *engine) inspect(ctx context.Context, name string) (st store.State, err 
 	if err != nil {
 		return st, err
 	}
-	n, err := notesFrom(answers[0])
+	n, _, err := answers[0].Node()
 	st.Broken = decodeJSON[notes](n.Data).shown(n.Changed, time.Now())
-	return st, err
+	return st, explain(err, t.notesOf(t.dir(name)))
 }
 
 // List implements driver.Engine.
@@ -83,12 +83,12 @@ func (s *engine) list(ctx context.Context, prefix string) ([]store.State, error)
 // state reads a lock, with at most that many waiters.
 func (t tree) state(ctx context.Context, name string, waiters int) (store.State, error) {
 	st := store.State{Name: name}
-	line, err := t.children(ctx, t.dir(name), false)
+	line, err := t.children(ctx, t.dir(name))
 	if err != nil || len(line.queue) == 0 {
 		return st, err
 	}
 	q := line.queue
-	q = q[:min(len(q), q.mayHold()+waiters)]
+	q = q[:min(len(q), q.holders()+waiters)]
 	reads := make([]zk.Request, len(q))
 	for i, c := range q {
 		reads[i] = zk.Read(t.dir(name) + "/" + c.name)
@@ -109,7 +109,7 @@ func (t tree) state(ctx context.Context, name string, waiters int) (store.State,
 		}
 		rec, ours := decodeRecord(n.Data)
 		h, expires := t.holder(c, rec, ours)
-		if left = append(left, c); !left.held(len(left)-1, rec) {
+		if left = append(left, c); len(left) > left.holders() {
 			if waiters > 0 {
 				st.Queue = append(st.Queue, store.Place{Holder: h, ExpiresIn: expires})
 			}

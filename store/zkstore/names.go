@@ -87,8 +87,6 @@ type numbered struct {
 	seq    int32
 	spec   rule.Spec
 	weight int64
-	// resized means that spec is another than the name shows; see resize.
-	resized bool
 }
 
 // parseChild returns the place with that name, or false if it has no number.

@@ -1,13 +1,11 @@
 package zkstore
 
 import (
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // Notes about broken leases are below the node notesNode of the base. No name of a lock is
@@ -16,6 +14,9 @@ import (
 // notesNode itself name the owners whose leases were broken last, of any lock: clients watch
 // it.
 const notesNode = "%broken"
+
+// notesMark is the data of the node of a lock that has notes. Clients read these only if it has data.
+var notesMark = []byte(`{"broken":true}`)
 
 // notes are the data of a lock's node there, the last break last.
 type notes struct {
@@ -37,25 +38,6 @@ const (
 	mostNoted     = 32
 	mostAnnounced = 32
 )
-
-// nodeOrNone is a node, or says that there is none.
-type nodeOrNone struct {
-	zk.Node
-	there bool
-	// hidden is set if there is a node that this identity may not read.
-	hidden bool
-}
-
-// notesFrom returns the node of a lock that zk.Read was answered with. If this identity may
-// not read it, the notes are about leases of another one, from a time when that had made the
-// lock's node: there is nothing in them for this identity.
-func notesFrom(a zk.Answer) (n nodeOrNone, err error) {
-	n.Node, n.there, err = a.Node()
-	if errors.Is(err, zk.ErrNoAuth) {
-		return nodeOrNone{there: true, hidden: true}, nil
-	}
-	return n, err
-}
 
 func (n notes) encode() []byte { return encodeJSON(n) }
 

@@ -49,14 +49,13 @@ func (p *place) create(ctx context.Context, old *place) error {
 	if old != nil {
 		node = zk.Multi(zk.Delete(old.path(), zk.AnyVersion), node)
 	}
-	requests := append([]zk.Request{node}, lineupRequests(p.dir, hasSeats(p.spec))...)
 	for {
 		if err := p.Connected(ctx); err != nil {
 			return err
 		}
 		p.mark = mark
 		after := p.after
-		send := requests
+		send := []zk.Request{node, zk.List(p.dir)}
 		if p.after = nil; after != nil {
 			send = []zk.Request{zk.Multi(zk.Check(p.dir, neverSet), node)}
 		}
@@ -78,9 +77,9 @@ func (p *place) create(ctx context.Context, old *place) error {
 				err = p.named(path, czxid)
 				switch {
 				case after == nil:
-					p.early = earlyOf(answers[1:], hasSeats(p.spec))
+					p.early = earlyOf(answers[1])
 				case err == nil && after.precedes(p.seq, czxid):
-					p.early = &lineup{queue: queue{p.numbered}, version: zk.AnyVersion}
+					p.early = &lineup{queue: queue{p.numbered}}
 				}
 			}
 		}
@@ -167,7 +166,7 @@ func (p *place) queue(ctx context.Context) (q lineup, me int, err error) {
 		}
 	}
 	asOf := p.Proven()
-	if q, err = p.children(ctx, p.dir, hasSeats(p.spec)); err != nil {
+	if q, err = p.children(ctx, p.dir); err != nil {
 		return q, -1, err
 	}
 	q.asOf = asOf
@@ -192,9 +191,9 @@ func (p *place) unbroken(ctx context.Context) error {
 	if !ok {
 		return errRemoved
 	}
-	noted, err := notesFrom(answers[1])
+	noted, _, err := answers[1].Node()
 	if err != nil {
-		return err
+		return explain(err, p.notesOf(p.dir))
 	}
 	rec, _ := decodeRecord(n.Data)
 	if rec.Broken || decodeJSON[notes](noted.Data).refuses(rec.Owner, rec.Attempt) {

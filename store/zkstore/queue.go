@@ -15,14 +15,9 @@ func (q queue) ranked() []rule.Ranked {
 	return ranked
 }
 
-// owns returns what the place q[me] has. Its owner has not been notified of a grant yet. If it asked for
-// another number of permits than there are now, that is a mismatch.
+// owns returns what the place q[me] has. Its owner has not been notified of a grant yet.
 func (q queue) owns(me int) rule.Answer {
-	ans := rule.Owns(q[:me+1].ranked(), me) // those behind it change nothing
-	if q[me].resized {
-		ans.Verdict = rule.Mismatch
-	}
-	return ans
+	return rule.Owns(q[:me+1].ranked(), me) // those behind it change nothing
 }
 
 // blocker returns the place that a refusal of q[me] names: the first holder or, if there is
@@ -34,24 +29,8 @@ func (q queue) blocker(me int) (c numbered, waiting bool) {
 	return q[0], false
 }
 
-// held reports whether the place q[i] with that record holds the lock, also if there are
-// too few permits since.
-func (q queue) held(i int, r record) bool { return i < q.holders() || i == 0 || r.Agreed }
-
 // holders returns how many places hold the lock.
 func (q queue) holders() int { return rule.Holders(q.ranked()) }
-
-// mayHold returns how many places hold the lock at most: also those that asked for an
-// earlier number of permits may.
-func (q queue) mayHold() int {
-	n := max(1, q.holders())
-	for i, c := range q {
-		if c.resized {
-			n = max(n, i+1)
-		}
-	}
-	return n
-}
 
 // holds reports whether the owner holds the lock with a place before q[me].
 func (q queue) holds(me int, owner string) bool {
@@ -84,8 +63,6 @@ var anyPlace hurdle
 //     make room for it, if there are several holders and they need not all leave;
 //   - all others watch the place before their own, and in a semaphore are told as well
 //     when that place gets its slot.
-//
-// If there are fewer permits than holders, all waiters for a semaphore watch all places.
 func (q queue) hurdleOf(me int) hurdle {
 	p := q[me]
 	if p.spec == rule.ReadWrite && p.needsOthers() {
@@ -95,62 +72,8 @@ func (q queue) hurdleOf(me int) hurdle {
 			}
 		}
 	}
-	resized := slices.ContainsFunc(q[:me], func(c numbered) bool { return c.resized })
-	if holders := q.holders(); resized || me == holders && holders > 1 && p.needsOthers() {
+	if holders := q.holders(); me == holders && holders > 1 && p.needsOthers() {
 		return anyPlace
 	}
 	return hurdle{q[me-1].name}
-}
-
-// The size of a semaphore is in the names of its places, which cannot change. Resize
-// writes into their parent node that the places up to a number count as those of a
-// semaphore of another size. A client that finds a semaphore's place reads that as well.
-// A list of the places shows whether the parent node has data.
-
-// resize says that the places up to the number Until that were of a semaphore of From
-// permits are of one of To permits.
-type resize struct {
-	From  int64 `json:"from"`
-	To    int64 `json:"to"`
-	Until int32 `json:"until"`
-}
-
-// dirRecord is the data of the node that has the places.
-type dirRecord struct {
-	Resized []resize `json:"resized,omitempty"`
-	// Broken is set once a lease of the lock was broken. The notes say which one.
-	Broken bool `json:"broken,omitempty"`
-}
-
-func (r dirRecord) encode() []byte { return encodeJSON(r) }
-
-// applyTo returns the queue with the kinds that its places have now.
-func (r dirRecord) applyTo(q queue) queue {
-	q = slices.Clone(q)
-	for i := range q {
-		for _, z := range r.Resized {
-			if q[i].seq-z.Until <= 0 && q[i].spec == rule.Semaphore(z.From) {
-				q[i].spec, q[i].resized = rule.Semaphore(z.To), true
-			}
-		}
-	}
-	return q
-}
-
-// add returns the record after a further resize of the semaphore whose places are q. It
-// forgets those of which no place is left.
-func (r dirRecord) add(from, to rule.Spec, q queue) dirRecord {
-	next := dirRecord{Broken: r.Broken}
-	for _, z := range r.Resized {
-		if q[0].seq-z.Until <= 0 {
-			next.Resized = append(next.Resized, z)
-		}
-	}
-	next.Resized = append(next.Resized, resize{from.Limit, to.Limit, q[len(q)-1].seq})
-	return next
-}
-
-// hasSized reports whether the queue has a place of a semaphore.
-func (q queue) hasSized() bool {
-	return slices.ContainsFunc(q, func(c numbered) bool { return hasSeats(c.spec) })
 }

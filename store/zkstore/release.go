@@ -142,7 +142,7 @@ func (s *places) held(ctx context.Context, h *lease, r store.ReleaseRequest, ttl
 // waitsForNobody reports whether a new place has the lock at once.
 func (p *place) waitsForNobody(ctx context.Context) (bool, error) {
 	if p.early == nil {
-		q, err := p.children(ctx, p.dir, false)
+		q, err := p.children(ctx, p.dir)
 		if err != nil {
 			return false, err
 		}

@@ -80,8 +80,14 @@ func (s *engine) Caps() store.Caps {
 		Class:      s.class(),
 		Timeout:    s.o.Timeout,
 		Rejoins:    true,
+		NoResize:   true,
 		Notifies:   true,
 	}
+}
+
+// Resize implements driver.Engine. The size of a semaphore is in the names of its places.
+func (s *engine) Resize(context.Context, string, store.Kind, store.Kind) error {
+	return store.ErrUnsupported
 }
 
 // Close implements driver.Engine. It waits for pending calls and clean-up, for at most

@@ -28,57 +28,35 @@ func (t tree) notesDir() string          { return t.base + "/" + notesNode }
 func (t tree) notesOf(dir string) string { return t.notesDir() + "/" + path.Base(dir) }
 
 // children returns the places below a node, in order. A node that is not there has none.
-// sized is set if there may be places of a semaphore, whose number of permits can change.
-func (t tree) children(ctx context.Context, dir string, sized bool) (lineup, error) {
-	answers, err := t.Ask(ctx, lineupRequests(dir, sized)...)
+func (t tree) children(ctx context.Context, dir string) (lineup, error) {
+	answers, err := t.Ask(ctx, zk.List(dir))
 	if err != nil {
 		return lineup{}, err
 	}
-	q, err := lineupOf(answers)
-	if err != nil || sized || !q.hasSized() {
-		return q, err
-	}
-	node, _, err := t.Get(ctx, dir)
-	q.queue, q.version = decodeJSON[dirRecord](node.Data).applyTo(q.queue), node.Version
-	return q, err
+	return lineupOf(answers[0])
 }
 
-// lineupRequests are what children asks for.
-func lineupRequests(dir string, sized bool) []zk.Request {
-	if sized {
-		return []zk.Request{zk.List(dir), zk.Read(dir)}
-	}
-	return []zk.Request{zk.List(dir)}
+// lineupOf returns the places that the answer to zk.List shows.
+func lineupOf(a zk.Answer) (lineup, error) {
+	names, noted, err := a.Names()
+	return lineup{queue: queueOf(names), noted: noted}, err
 }
 
-// lineupOf returns the places that the answers to lineupRequests show.
-func lineupOf(answers []zk.Answer) (lineup, error) {
-	names, noted, err := answers[0].Names()
-	q := lineup{queue: queueOf(names), version: zk.AnyVersion, noted: noted}
-	if err != nil || len(answers) == 1 {
-		return q, err
-	}
-	node, _, err := answers[1].Node()
-	q.queue, q.version = decodeJSON[dirRecord](node.Data).applyTo(q.queue), node.Version
-	return q, err
-}
-
-// earlyOf returns the queue that the answers to lineupRequests show, or nil if it has to be asked
-// for again.
-func earlyOf(answers []zk.Answer, sized bool) *lineup {
-	q, err := lineupOf(answers)
-	if err != nil || q.hasSized() && !sized {
+// earlyOf returns the places that the answer to zk.List shows, or nil if they have to be asked for
+// again.
+func earlyOf(a zk.Answer) *lineup {
+	q, err := lineupOf(a)
+	if err != nil {
 		return nil
 	}
 	return &q
 }
 
-// lineup is a queue, and the version of the node that has its places, which says how many
-// permits a semaphore has.
+// lineup is a queue.
 type lineup struct {
 	queue
-	version int32
-	// noted is set if that node has data, so that leases of the lock may have been broken.
+	// noted is set if the node that has the places has data, so that leases of the lock may have
+	// been broken.
 	noted bool
 	// asOf is an instant, if one is known, so that the lineup shows every break before it.
 	asOf clock.Instant
@@ -114,13 +92,13 @@ func (t tree) makeDir(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	noted, err := notesFrom(answers[0])
+	_, noted, err := answers[0].Node()
 	if err != nil {
 		return explain(err, t.notesOf(dir))
 	}
 	var data []byte
-	if noted.there {
-		data = dirRecord{Broken: true}.encode()
+	if noted {
+		data = notesMark
 	}
 	switch err = t.Do(ctx, zk.Create(dir, data, t.acl, zk.Container)); {
 	case err == nil, errors.Is(err, zk.ErrNodeExists):
@@ -137,13 +115,13 @@ type found struct {
 	record  record
 	czxid   int64
 	version int32
-	// line is the one that the place is in, and index where.
-	line  lineup
+	// line is the queue that the place is in, and index where.
+	line  queue
 	index int
 }
 
 // held reports whether the place holds the lock.
-func (f found) held() bool { return f.line.held(f.index, f.record) }
+func (f found) held() bool { return f.index < f.line.holders() }
 
 // find looks for the place of an owner, as the leader knows it. ok is false if there is
 // none.
@@ -153,7 +131,7 @@ func (t tree) find(ctx context.Context, name, owner string) (f found, ok bool, e
 	}
 	dir, mark := t.dir(name), ownerMark(owner)
 	for {
-		q, err := t.children(ctx, dir, false)
+		q, err := t.children(ctx, dir)
 		if err != nil {
 			return f, false, err
 		}
@@ -167,7 +145,7 @@ func (t tree) find(ctx context.Context, name, owner string) (f found, ok bool, e
 				return f, false, err
 			}
 			if rec, ours := decodeRecord(n.Data); there && ours && rec.Owner == owner {
-				return found{c, rec, n.Czxid, n.Version, q, i}, true, nil
+				return found{c, rec, n.Czxid, n.Version, q.queue, i}, true, nil
 			}
 			moved = moved || !there
 		}

@@ -129,7 +129,7 @@ func (w *waiting) look(ctx context.Context) (g *store.Grant, pause bool, err err
 	a := q.owns(me)
 	switch a.Verdict {
 	case rule.Granted:
-		err := w.place.settle(limited, q, me)
+		err := w.place.settle(limited, q.queue, me)
 		if errors.Is(err, errChanged) {
 			return nil, false, nil
 		}
@@ -190,7 +190,7 @@ func (w *waiting) pause(ctx context.Context) error {
 	select {
 	case <-p.set.Over:
 		if p.handedOver() {
-			p.early = &lineup{queue: queue{p.numbered}, version: zk.AnyVersion, noted: p.noted, asOf: p.asOf}
+			p.early = &lineup{queue: queue{p.numbered}, noted: p.noted, asOf: p.asOf}
 			return nil
 		}
 		p.unwatch()
@@ -339,7 +339,7 @@ func (p *place) watch(ctx context.Context, q lineup, me int) (again bool, err er
 		p.unwatch()
 	}
 	if next && err == nil && again {
-		if p.early = earlyOf(answers[2:], false); p.early != nil {
+		if p.early = earlyOf(answers[2]); p.early != nil {
 			p.early.asOf = w.asOf
 		}
 	}

@@ -27,7 +27,8 @@ one. There is nothing to change then, and the exit code is 0. A mutex that is
 held gets no permits, since its holder relies on being the only one; neither does a
 semaphore of one permit, which is a mutex, unless several still hold it from before.
 
-Over several Redis servers a semaphore keeps its number: use one with another name.
+Over several Redis servers, and in ZooKeeper, a semaphore keeps its number: use one
+with another name.
 
 Exit codes: 0 if NAME has N permits now, or nobody uses it; 125 if leasehold itself
 failed, for example because NAME is a lock of another kind, or because the store keeps
