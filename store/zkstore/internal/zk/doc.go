@@ -10,6 +10,7 @@
 //	pool.go      sessions by the TTL of their leases, ended when nobody uses them
 //	session.go   one session, on one connection after the other
 //	contact.go   what answers prove of a session's life; pure
+//	dial.go      the addresses of a server
 //	conn.go      one connection: handshake, identities, requests, answers, watches
 //	call.go      requests that are repeated when a connection breaks
 //	request.go   how requests are written

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"time"
 )
 
@@ -66,7 +65,7 @@ func limitsOf(ctx context.Context, server string) (l Limits, err error) {
 // granted asks a server for a session with that timeout, ends it, and returns the timeout
 // that the server granted.
 func granted(ctx context.Context, server string, timeout time.Duration) (time.Duration, error) {
-	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", server)
+	c, err := dial(ctx, server)
 	if err != nil {
 		return 0, err
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"sync"
 	"time"
 
@@ -126,7 +125,7 @@ func (ss *Session) connect(server string) (*conn, error) {
 	ss.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ss.over, min(ss.patience(), 2*time.Second))
 	defer cancel()
-	socket, err := (&net.Dialer{}).DialContext(ctx, "tcp", server)
+	socket, err := dial(ctx, server)
 	if err != nil {
 		return nil, err
 	}
