@@ -164,29 +164,17 @@ func (b *breaking) look(ctx context.Context) (v breakView, err error) {
 	v.notes = decodeJSON[notes](v.notesNode.Data)
 	v.noted = v.notes.has(b.r.Owner, b.r.Token)
 	if !v.held {
-		v.foreign, err = b.isForeign(ctx, dir)
+		v.foreign, err = b.isForeign(ctx)
 	}
 	return v, err
 }
 
 // isForeign reports whether the owner is another kind of client, as Inspect shows it.
-func (b *breaking) isForeign(ctx context.Context, dir string) (bool, error) {
-	names, err := b.List(ctx, dir)
-	if err != nil {
-		return false, err
-	}
-	for _, c := range queueOf(names) {
-		if strings.TrimSuffix(c.name, c.digits()) != b.r.Owner {
-			continue
-		}
-		n, ok, err := b.Get(ctx, dir+"/"+c.name)
-		if err != nil || !ok {
-			return false, err
-		}
-		_, ours := decodeRecord(n.Data)
-		return !ours, nil
-	}
-	return false, nil
+func (b *breaking) isForeign(ctx context.Context) (bool, error) {
+	st, err := b.state(ctx, b.r.Name, store.MaxQueue)
+	foreign := func(h store.Holder) bool { return h.Owner == b.r.Owner && h.Foreign }
+	return foreign(st.Holder) || slices.ContainsFunc(st.Holders, func(h store.Holding) bool { return foreign(h.Holder) }) ||
+		slices.ContainsFunc(st.Queue, func(p store.Place) bool { return foreign(p.Holder) }), err
 }
 
 // commit does what toBreak says, in one transaction. It returns errChanged if something has

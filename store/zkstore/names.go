@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,23 +45,8 @@ func escape(name string) string {
 // unescape returns the lock whose places the node has, or false if escape returns no
 // such name.
 func unescape(node string) (string, bool) {
-	var b []byte
-	for i := 0; i < len(node); i++ {
-		if node[i] != '%' {
-			b = append(b, node[i])
-			continue
-		}
-		if i+2 >= len(node) {
-			return "", false
-		}
-		c, err := hex.DecodeString(node[i+1 : i+3])
-		if err != nil {
-			return "", false
-		}
-		b = append(b, c[0])
-		i += 2
-	}
-	return string(b), escape(string(b)) == node
+	name, err := url.PathUnescape(node)
+	return name, err == nil && escape(name) == node
 }
 
 // ownerMark returns the digits of a place's name that stand for its owner.
