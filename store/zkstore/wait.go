@@ -166,16 +166,20 @@ func (w *waiting) report(ctx context.Context, first numbered, position int) erro
 	if w.reason == nil || w.first == first && w.position == position {
 		return nil
 	}
-	data := w.place.data
-	if first.name != w.place.before.name {
-		n, ok, err := w.place.Get(ctx, w.place.dir+"/"+first.name)
-		if err != nil || !ok { // if it is gone, that is announced
+	of := w.place.first // as it was read with the watch
+	if first.name != w.place.firstName {
+		answers, err := w.place.Ask(ctx, zk.Read(w.place.dir+"/"+first.name))
+		if err != nil {
 			return err
 		}
-		data = n.Data
+		of = answers[0]
+	}
+	n, ok, err := of.Node()
+	if err != nil || !ok { // if it is gone, that is announced
+		return err
 	}
 	w.first, w.position = first, position
-	rec, ours := decodeRecord(data)
+	rec, ours := decodeRecord(n.Data)
 	busy := w.place.busyError(w.r.Name, first, rec, ours)
 	busy.Position = position
 	w.reason(busy)
@@ -250,7 +254,9 @@ func (w *waiting) granted(ctx context.Context, q lineup) (store.Grant, error) {
 type watched struct {
 	before hurdle
 	set    *zk.Watch // nil: nothing is watched
-	data   []byte    // of the place that is watched, as it was then
+	// first is the answer about the first place of the queue, as it was then.
+	firstName string
+	first     zk.Answer
 	// own is a watch on the waiter's own place, on the same connection as set. It is nil unless
 	// only the place that is watched comes before that (see handedOver).
 	own *zk.Watch
@@ -315,18 +321,26 @@ func (p *place) watch(ctx context.Context, q lineup, me int) (again bool, err er
 		return false, nil
 	}
 	p.unwatch()
-	w := watched{before: h, set: zk.WatchNode(p.dir + "/" + h.name), asOf: p.Proven(), noted: q.noted}
+	w := watched{before: h, set: zk.WatchNode(p.dir + "/" + h.name), firstName: q.queue[0].name, asOf: p.Proven(), noted: q.noted}
 	if h == anyPlace {
 		w.set = zk.WatchList(p.dir)
 	}
 	requests := []zk.Request{w.set.Request()}
-	if next {
+	switch {
+	case next:
 		w.own = zk.WatchNode(p.path())
 		requests = append(requests, w.own.Request(), zk.List(p.dir))
+	case h.name != w.firstName:
+		requests = append(requests, zk.Read(p.dir+"/"+w.firstName))
 	}
 	answers, err := p.Once(ctx, requests...)
 	if err == nil {
-		w.data, again, err = w.answered(p, answers[0], q.queue)
+		w.first = answers[0]
+		if h.name != w.firstName {
+			w.first = answers[1]
+		}
+		again, err = w.answered(p, answers[0], q.queue)
+		again = again || zk.Broken(w.first.Err)
 	}
 	if err == nil && next && !again {
 		_, ok, failed := answers[1].Node()
@@ -348,18 +362,18 @@ func (p *place) watch(ctx context.Context, q lineup, me int) (again bool, err er
 
 // answered takes the answer to the request of a watch. again reports that what is watched is not as
 // q shows it.
-func (w *watched) answered(p *place, a zk.Answer, q queue) (data []byte, again bool, err error) {
+func (w *watched) answered(p *place, a zk.Answer, q queue) (again bool, err error) {
 	switch {
 	case zk.Broken(a.Err):
-		return nil, true, nil
+		return true, nil
 	case w.before == anyPlace:
 		names, _, err := a.Names()
-		return nil, !slices.EqualFunc(queueOf(names), q, func(a, b numbered) bool { return a.name == b.name }), err
+		return !slices.EqualFunc(queueOf(names), q, func(a, b numbered) bool { return a.name == b.name }), err
 	}
 	n, ok, err := a.Node()
 	if ok && hasSeats(p.spec) { // it may have got its slot just before
 		rec, _ := decodeRecord(n.Data)
-		return n.Data, rec.Agreed && q.find(w.before.name) >= q.holders(), err
+		return rec.Agreed && q.find(w.before.name) >= q.holders(), err
 	}
-	return n.Data, !ok, err
+	return !ok, err
 }
