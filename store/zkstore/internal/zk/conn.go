@@ -171,10 +171,16 @@ func (c *conn) start() {
 }
 
 // flush writes what is to be sent. Goroutines that are about to send something go first: their
-// requests then leave with the same write.
-func (c *conn) flush() {
+// requests then leave with the same write. A caller leaves more than a little to another goroutine:
+// a server that takes nothing must not hold it up.
+func (c *conn) flush(caller bool) {
 	runtime.Gosched()
 	c.mu.Lock()
+	if caller && len(c.out) > fewBytes {
+		c.mu.Unlock()
+		go c.flush(false)
+		return
+	}
 	out := c.out
 	c.out = nil
 	c.mu.Unlock()
@@ -187,7 +193,7 @@ func (c *conn) flush() {
 	more := c.writing
 	c.mu.Unlock()
 	if more {
-		go c.flush()
+		go c.flush(false)
 	}
 }
 
@@ -229,9 +235,9 @@ func (c *conn) ask(requests ...Request) *batch {
 	c.mu.Unlock()
 	switch {
 	case idle && few: // this saves a switch to another goroutine
-		c.flush()
-	case idle: // a server that takes nothing must not hold anybody up
-		go c.flush()
+		c.flush(true)
+	case idle:
+		go c.flush(false)
 	}
 	return b
 }

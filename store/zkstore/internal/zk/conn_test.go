@@ -2,12 +2,14 @@ package zk
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
 	"math"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,6 +121,60 @@ func zxidOf(ss *Session) int64 {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	return ss.zxid
+}
+
+// A server that takes nothing, such as one whose process is stopped, holds up no caller for longer
+// than its context lasts.
+func TestServerThatTakesNothing(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ours, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	for _, err := range []error{ours.(*net.TCPConn).SetWriteBuffer(8 << 10), theirs.(*net.TCPConn).SetReadBuffer(8 << 10)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ss := startless(t, Options{Base: "/"})
+	c := &conn{Conn: ours, session: ss, in: bufio.NewReader(ours)}
+	c.start()
+	ss.connected(c, welcome{id: 77}, exchange{})
+	defer func() { c.Close(); <-c.gone }()
+	ctx, cancel := context.WithCancel(t.Context())
+	begin, returned := make(chan struct{}), make(chan struct{})
+	const callers = 500
+	long := "/" + strings.Repeat("a", 3000) // all together more than a socket has room for
+	for range callers {
+		go func() {
+			<-begin
+			_, _ = ss.Once(ctx, List(long))
+			returned <- struct{}{}
+		}()
+	}
+	close(begin)
+	eventually.True(t, "all have asked", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.sent) == callers
+	})
+	cancel()
+	for range callers {
+		select {
+		case <-returned:
+		case <-time.After(patience):
+			t.Fatal("a caller waits for a server that takes nothing, although its context has ended")
+		}
+	}
 }
 
 // An answer to another request than the next one breaks the connection.
