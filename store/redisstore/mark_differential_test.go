@@ -196,7 +196,7 @@ var markChanges = []change{
 	{name: "setMembership undoes a completed replacement", script: script.SetMembership,
 		old: "mark.print == final or", new: ""},
 	{name: "release ignores the list of the next waiter", script: script.Release,
-		old: "if list and list ~= print then", new: "if false then"},
+		old: "if list and list ~= step.print then", new: "if false then"},
 	{name: "release takes one of two lists for another", script: script.Release,
 		old: "marked ~= list and marked ~= sub(list, 1, 12) and marked ~= sub(list, 14)", new: "marked ~= list"},
 	{name: "setMembership replaces any list", script: script.SetMembership,

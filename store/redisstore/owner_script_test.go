@@ -86,9 +86,9 @@ func TestSharedOwnerChanged(t *testing.T) {
 		{"the attempt that made it is not recorded", script.Acquire, "call('SET', '{' .. key .. '}:made', attempt, 'PX', LIFE)", ""},
 		{"an attempt that joins counts as the one that made it", script.Acquire, "if held and attempt and call('MGET', '{' .. key .. '}:made')[1] ~= attempt then\n      call('DEL', '{' .. key .. '}:made')", "if held and attempt then\n      call('SET', '{' .. key .. '}:made', attempt)"},
 		{"the attempt that healed it is not recorded", script.Heal, "call('SET', '{' .. key .. '}:made', attempt, 'PX', LIFE)", ""},
-		{"a release ends what another made", script.Release, "elseif made or undo", "elseif undo"},
-		{"an attempt undoes what others joined", script.Release, "made or undo == '1' then", "made then"},
-		{"a release ends nothing that others joined", script.Release, "elseif made or undo == '1' then", "else"},
+		{"a release ends what another made", script.Release, "elseif made or ending.undo", "elseif ending.undo"},
+		{"an attempt undoes what others joined", script.Release, "made or ending.undo == '1' then", "made then"},
+		{"a release ends nothing that others joined", script.Release, "elseif made or ending.undo == '1' then", "else"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n.change = change{script: c.script, old: c.old, new: c.new}.made(t)

@@ -93,9 +93,9 @@ func (b *byRule) acquire(c Command, floor uint64, now clock.Instant) Answer {
 	b.record = record
 	switch {
 	case ans.Verdict == rule.Granted:
-		// A token that was drawn without regard to the counter may leave its end as it is.
+		// A token that is not the next one after the counter may leave its end as it is.
 		token := uint64(ans.Token)
-		keeps := token == floor && last != 0 && last >= token-token%uint64(counterStep.Microseconds())
+		keeps := last != 0 && last+1 < token && last >= token-token%uint64(counterStep.Microseconds())
 		if b.fresh = !ans.Again; b.fresh && !keeps {
 			b.counted(now)
 		}

@@ -130,11 +130,11 @@ func (l Lock[O]) buried(o O, now clock.Instant) bool {
 	return slices.ContainsFunc(l.Tombstones, func(t Tombstone[O]) bool { return t.Owner == o && now < t.Expiry })
 }
 
-// countGrant sets the counter to the token of a grant, which was drawn without regard to
-// the counter if it is floor.
-func (l Lock[O]) countGrant(r Rules, token, floor uint64, now clock.Instant) Lock[O] {
-	if step := uint64(r.CounterStep.Microseconds()); step > 0 && token == floor && l.CounterExpiry != 0 {
-		if last := l.last(now); last != 0 && last >= token-token%step {
+// countGrant sets the counter to the token of a grant. The next one after the counter may lead
+// the clock by any time, so it lets the counter live longer.
+func (l Lock[O]) countGrant(r Rules, token uint64, now clock.Instant) Lock[O] {
+	if step := uint64(r.CounterStep.Microseconds()); step > 0 && l.CounterExpiry != 0 {
+		if last := l.last(now); last != 0 && last+1 < token && last >= token-token%step {
 			l.Counter = token
 			return l
 		}

@@ -25,7 +25,7 @@ func (l Lock[O]) Acquire(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[
 		return l, Answer[O]{Verdict: Buried}
 	}
 	token := l.draw(r, a.Propose, now)
-	l = l.leave(a.Owner).countGrant(r, token, r.floor(a.Propose, now), now)
+	l = l.leave(a.Owner).countGrant(r, token, now)
 	l.Owner, l.Expiry = a.Owner, now.Add(a.TTL)
 	return l, Answer[O]{Token: token}
 }

@@ -1,19 +1,9 @@
 -- acquire takes the lock if it is free, and draws its token. If another owner has it, it
 -- enqueues the request, if asked to.
 --
--- key, counter, tombstone: the lock, its token counter and the owner's tombstone. For an owner
---     that is not new, the tombstone's name ends in a space and the attempt.
--- got: the values of these three keys, and, if they were read, of {L}:waits and of the
---     owner's place
--- value, ttl (ms): of the lock
--- proposed: a token
--- mode: empty for a request that does not wait; 0 for one that waits while the lock is
---     held, 1 for one that wants a place even if nobody has the lock, 2 for one that wants
---     a place only behind a holder
--- again: 1 for an owner that has asked before, or 0
--- place: no-push flag, rank (16 digits), and the fields of its place from the stamp to the
---     channel (see readPlace). They are one argument because six more would cost the server
---     0.4 us of the 6 us that a request takes.
+-- wanted: the request; see readRequest
+-- got: the values of the lock, its token counter and the owner's tombstone, and, if they were
+--     read, of {L}:waits and of the owner's place
 -- time: the clock, nil if it was not read
 -- refusal: why the mark forbids grants (see gate), false if it does not, and nil where the
 --     mark is not looked at
@@ -22,14 +12,15 @@
 -- 0, the clock}, and for an enqueued request what enqueue returns, or {2} for an owner that was
 -- already released, or the refusal.
 -- uses draw, take
-local function acquire(key, counter, tombstone, got, value, ttl, proposed, mode, again, place, time, refusal)
+local function acquire(wanted, got, time, refusal)
+  local key, tombstone, value, ttl, mode = wanted.key, wanted.tombstone, wanted.value, wanted.ttl, wanted.mode
   local held, last = got[1], got[2]
   if not (held and held ~= value or not held and (mode == '1' or mode == '2')) then
     if refusal then
       return refusal
     end
     time = time or call('TIME')
-    if again == '1' then
+    if wanted.again == '1' then
       -- uses leave
       leave('{' .. key .. '}:', string.sub(tombstone, #key + 9), got[5])
     end
@@ -48,11 +39,11 @@ local function acquire(key, counter, tombstone, got, value, ttl, proposed, mode,
     if got[3] then
       return {2}
     end
-    local text, near = draw(proposed, last, time[1] * 1000000 + time[2])
+    local text = draw(wanted.proposed, last, time[1] * 1000000 + time[2])
     if held then -- the counter was lost
       call('DEL', key)
     end
-    local said = take(key, counter, last and last + 0, value, ttl, text, text + 0, near)
+    local said = take(key, wanted.counter, last and last + 0, value, ttl, text)
     if said == true then
       if attempt and not held then
         call('SET', '{' .. key .. '}:made', attempt, 'PX', LIFE)
@@ -63,5 +54,5 @@ local function acquire(key, counter, tombstone, got, value, ttl, proposed, mode,
     end
   end
   -- uses refuse
-  return refuse(key, tombstone, got, value, ttl, mode, again, place, time, refusal ~= nil)
+  return refuse(wanted, got, time, refusal ~= nil)
 end

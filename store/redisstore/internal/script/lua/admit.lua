@@ -21,12 +21,13 @@
 -- uses addHold, findHold, grantReply, newRecord, pickSlots, readRecord, room
 local function admit(wanted, got, step)
   local key, kind, weight, slots, mode, time = wanted.key, wanted.kind, wanted.weight, wanted.slots, wanted.mode, step.time
-  local tombstone, refusal = wanted.tombstone, step.refusal
-  local owner, attempt = string.match(wanted.value, '^[^ ]+'), string.match(tombstone, ' (.+)', #key + 9) or ''
+  local refusal = step.refusal
+  local owner, attempt = string.match(wanted.value, '^[^ ]+'), string.match(wanted.tombstone, ' (.+)', #key + 9) or ''
   local record, h = readRecord(key, got[1], step.ms, owner)
   if not record and (got[1] or call('PTTL', key) ~= -2) then
     -- uses refuse
-    local said = refuse(key, tombstone, got, wanted.value, wanted.ttl, '', wanted.again, wanted.place, time, true)
+    wanted.mode = '' -- it gets no place in any case
+    local said = refuse(wanted, got, time, true)
     said[1] = said[1] and 7
     return said
   end
@@ -110,8 +111,9 @@ local function admit(wanted, got, step)
       said = {0, head, lasts, 0, 0, time[1], time[2]}
     else
       -- uses enqueue
-      local wish = ' ' .. kind .. (slots ~= '' and ':' .. slots or '') .. ' ' .. string.format('%.0f', weight) .. ' ' .. attempt .. ' ' .. wanted.value
-      said = enqueue(key, owner, wish, wanted.ttl, mode, wanted.again, wanted.place, head, lasts, waits, was, time)
+      wanted.owner = owner
+      wanted.wish = ' ' .. kind .. (slots ~= '' and ':' .. slots or '') .. ' ' .. string.format('%.0f', weight) .. ' ' .. attempt .. ' ' .. wanted.value
+      said = enqueue(wanted, head, lasts, waits, was, time)
       waits = true
       local ends = math.min(step.ms + wanted.ttl, 9999999999999)
       if ends > record.queueEnds then

@@ -50,7 +50,7 @@ local function advance(record, last, step, to)
         -- uses hand
         call('DEL', record.key, record.held, record.ends, record.ranks)
         record.isNew = true
-        local _, held = hand(record.key, '', '', step.proposed, last, false, step.time, step.mark, step.print)
+        local _, held = hand(record.key, '', '', last, false, step)
         return last, held, nil, held and ''
       end
       break
@@ -78,7 +78,8 @@ local function advance(record, last, step, to)
       call('DEL', found)
       if fits then
         local before = record.used
-        local taken, counter = offerShare(record, owner, place, wish, picked, last, step)
+        wish.picked = picked
+        local taken, counter = offerShare(record, owner, place, wish, last, step)
         if taken then
           left, last, changed = left - wish.weight, counter, true
           free = record.used > before and free - wish.weight or free

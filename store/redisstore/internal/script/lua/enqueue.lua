@@ -9,15 +9,18 @@
 --   the earliest end of a place in the queue (ms), or a time before it
 --   how many places were found alive so far, while the queue is being swept
 --
--- The arguments of the request are those of acquire. The lock has the value held, nil if
--- it is free, and the PTTL left. The arguments waits and was are the values of
--- {L}:waits and of the owner's place.
+-- wanted: key, ttl, mode, again and place of the request (see readRequest), its owner, and wish,
+--     what follows the channel in its place: the value of the lock, or see readWish
+-- held, left: the value of the lock, nil if it is free, and its PTTL
+-- waits, was: the values of {L}:waits and of the owner's place
+-- time: the clock
+--
 -- Returns {0, value of the holder, its PTTL, position, no-push flag, the clock (s, us)}.
 -- Position 1 is next; 0 means that the request was not enqueued, since there is no holder.
 -- uses readPlace
-local function enqueue(key, owner, value, ttl, mode, again, place, held, left, waits, was, time)
-  local sub = string.sub
-  if not held and mode == '2' then
+local function enqueue(wanted, held, left, waits, was, time)
+  local key, owner, ttl, place, sub = wanted.key, wanted.owner, wanted.ttl, wanted.place, string.sub
+  if not held and wanted.mode == '2' then
     return {0, '', -2, 0, 0, time[1], time[2]}
   end
   local name = '{' .. key .. '}:'
@@ -46,7 +49,7 @@ local function enqueue(key, owner, value, ttl, mode, again, place, held, left, w
   if was then
     local _, ended, had = readPlace(was)
     ends, ticket = math.max(ends, ended), had
-  elseif again == '0' then
+  elseif wanted.again == '0' then
     -- A new waiter's rank is trusted only near this server's clock. A waiter that asks
     -- again keeps its rank, wherever it was in the queue before its place was lost.
     local rank = ticket + 0
@@ -77,6 +80,6 @@ local function enqueue(key, owner, value, ttl, mode, again, place, held, left, w
   if stale or ends < bound then
     call('SET', name .. 'waits', lasts .. ' ' .. math.min(bound, ends) .. ' ' .. seen, 'PX', lasts - ms)
   end
-  call('SET', name .. 'place:' .. owner, noPush .. ends .. ticket .. sub(place, 18) .. ' ' .. value, 'PX', was and ends - ms or ttl)
+  call('SET', name .. 'place:' .. owner, noPush .. ends .. ticket .. sub(place, 18) .. ' ' .. wanted.wish, 'PX', was and ends - ms or ttl)
   return {0, held or '', left, position, noPush == '1' and 1 or 0, time[1], time[2]}
 end

@@ -1,8 +1,10 @@
 -- extend renews several leases. They cost little more than one: the mark and the clock are
--- read once. The locks are n of the keys, from first on, and their token counters are the
--- next n. Their values should be those of the arguments from the one after before on. The
--- values that they have are got, likewise from the one after read on.
--- ttl: how long the leases last from now at least (ms)
+-- read once.
+--
+-- leases: n, how many; keys and first, where the locks begin, which their token counters follow;
+--     args and before, after which the values begin that the locks should have; got and read,
+--     after which those begin that they have; and ttl, how long the leases last from now at
+--     least (ms)
 -- refusal: why the mark does not let the client renew its leases (see checkMembership), an
 --     error reply if it cannot be read, and nil if it does
 -- time: the clock, nil if it was not read
@@ -11,7 +13,8 @@
 -- is the common result, or {the common result, and the number and the result of each lock
 -- with another one}.
 -- uses renew
-local function extend(n, keys, first, args, before, got, read, ttl, refusal, time)
+local function extend(leases, refusal, time)
+  local n, keys, first, args, before, got, read = leases.n, leases.keys, leases.first, leases.args, leases.before, leases.got, leases.read
   local others
   for i = 1, n do
     if got[read + i] ~= args[before + i] then
@@ -30,7 +33,7 @@ local function extend(n, keys, first, args, before, got, read, ttl, refusal, tim
   elseif not refusal then
     for i = 1, n do
       if got[read + i] == args[before + i] then
-        renew(keys[first + i - 1], keys[first + n + i - 1], ttl)
+        renew(keys[first + i - 1], keys[first + n + i - 1], leases.ttl)
       end
     end
     time = time or call('TIME')

@@ -6,17 +6,14 @@
 -- from: the owner that releases the lock; it has no place afterwards
 -- to: the owner to give way to. If that one does not wait here, the lock goes to nobody;
 --     empty: to the first waiter
--- proposed: a token for the next holder
 -- last, mine: the token counter and the place of from; nil if they were not read
--- time: the clock
--- mark, print: the mark's text, nil if it is not looked at, and the fingerprint of the
---     membership of the client that releases
+-- step: see newStep
 --
 -- Returns true, the lock's value and its PTTL if it was given to a waiter, who may only want
 -- to know that it is free. Otherwise the key is still to be deleted, and the result is
 -- false, or nothing if no waiter is left.
 -- uses leave, offer, readPlace
-local function hand(key, from, to, proposed, last, mine, time, mark, print)
+local function hand(key, from, to, last, mine, step)
   local name = '{' .. key .. '}:'
   while true do
     local owner = to
@@ -49,7 +46,7 @@ local function hand(key, from, to, proposed, last, mine, time, mark, print)
     end
     if place then
       call('DEL', found)
-      local taken, held, left = offer(key, owner, place, proposed, last, time, mark, print)
+      local taken, held, left = offer(key, owner, place, last, step)
       if taken then
         return true, held, left
       end

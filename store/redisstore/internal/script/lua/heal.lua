@@ -3,13 +3,14 @@
 -- lock is not given: an attempt of another client may count a grant that this server has
 -- forgotten.
 --
--- key, tombstone: the lock and the owner's tombstone (with the attempt, see acquire)
--- held, gone: their values
--- value, ttl (ms): of the lock
+-- key, tombstone: the lock and the owner's tombstone (with the attempt, see readRequest)
+-- got: their values
+-- lease: value and ttl (ms) of the lock
 -- mark, wanted: see gate
 -- Returns {1}, {0, value of the holder, its PTTL}, {2} for an owner that was already
 -- released, or the result of gate.
-local function heal(key, tombstone, held, gone, value, ttl, mark, wanted)
+local function heal(key, tombstone, got, lease, mark, wanted)
+  local held, value, ttl = got[1], lease.value, lease.ttl
   if held and held ~= value then
     -- uses shown
     return {0, shown(key, held)}
@@ -25,7 +26,7 @@ local function heal(key, tombstone, held, gone, value, ttl, mark, wanted)
   if refusal then
     return refusal
   end
-  if gone then
+  if got[2] then
     return {2}
   end
   if not call('SET', key, value, 'PX', ttl, 'NX') then

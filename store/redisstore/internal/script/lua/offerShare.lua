@@ -4,10 +4,11 @@
 -- a semaphore. Also returns the token
 -- counter.
 --
--- wish: of the place (see readWish); picked: the slots of the grant
+-- wish: of the place (see readWish), and picked, the slots of the grant
 -- last: the token counter; step: see newStep
 -- uses addHold, findHold, readPlace
-local function offerShare(record, owner, place, wish, picked, last, step)
+local function offerShare(record, owner, place, wish, last, step)
+  local picked = wish.picked
   local noPush, ends, _, stamp, _, flags, channel = readPlace(place, true)
   local list = step.mark and string.match(flags, '^b?g(.+)')
   if list and list ~= step.print then

@@ -1,9 +1,10 @@
 -- refuse answers a request that is not granted the lock. A request that waits gets a place
--- in the queue. The arguments are those of acquire; guarded is set on one of several
+-- in the queue. The arguments are those of acquire and admit; guarded is set on one of several
 -- servers, which also tells the clients that it refuses what its clock reads, so that they
 -- notice if it jumps.
 -- uses enqueue
-local function refuse(key, tombstone, got, value, ttl, mode, again, place, time, guarded)
+local function refuse(wanted, got, time, guarded)
+  local key, mode = wanted.key, wanted.mode
   local held, left = got[1], call('PTTL', key)
   if not held and left ~= -2 then -- MGET returns no value for a key that is not a string
     -- uses redisson
@@ -26,10 +27,11 @@ local function refuse(key, tombstone, got, value, ttl, mode, again, place, time,
   if got[3] then
     return {2}
   end
-  local owner, waits, was = string.sub(tombstone, #key + 9), got[4], got[5]
+  local waits, was = got[4], got[5]
+  wanted.owner, wanted.wish = string.sub(wanted.tombstone, #key + 9), wanted.value
   if waits == nil then
-    local more = call('MGET', '{' .. key .. '}:waits', '{' .. key .. '}:place:' .. owner)
+    local more = call('MGET', '{' .. key .. '}:waits', '{' .. key .. '}:place:' .. wanted.owner)
     waits, was = more[1], more[2]
   end
-  return enqueue(key, owner, value, ttl, mode, again, place, held, left, waits, was, time)
+  return enqueue(wanted, held, left, waits, was, time)
 end

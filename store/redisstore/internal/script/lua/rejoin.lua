@@ -4,13 +4,13 @@
 --
 -- got: as in release, and then the value of the place of the owner that rejoins, and of its
 --     tombstone
--- back, place: the owner that rejoins, and its place's key
--- next: value, TTL (ms), mode and place (see acquire) of its request
--- All others are the arguments of release.
+-- ending, step: see release
+-- wanted: its request; see enqueue
+--
 -- Returns the first result of release, and that of enqueue.
 -- uses enqueue, release
-local function rejoin(key, tombstone, got, value, life, always, undo, proposed, to, time, mark, print, refusal, back, place, next)
-  local said, held, left, waits = release(key, tombstone, got, value, life, always, undo, proposed, to, time, mark, print, refusal)
+local function rejoin(ending, wanted, got, step)
+  local said, held, left, waits = release(ending, got, step)
   if said.err then
     return said
   end
@@ -19,8 +19,8 @@ local function rejoin(key, tombstone, got, value, life, always, undo, proposed, 
   end
   local was = got[5]
   if was then -- it may just have been its turn
-    was = call('MGET', place)[1]
+    was = call('MGET', '{' .. wanted.key .. '}:place:' .. wanted.owner)[1]
   end
-  local well, stood = pcall(enqueue, key, back, next[1], next[2], next[3], '0', next[4], held, left, waits and got[2], was, time)
+  local well, stood = pcall(enqueue, wanted, held, left, waits and got[2], was, step.time)
   return {said, well and stood or {}}
 end

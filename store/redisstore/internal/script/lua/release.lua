@@ -4,19 +4,15 @@
 -- arrive. The owner's place is removed. A failure to hand the lock over does not make the
 -- release fail. In quarantine the lock goes to nobody.
 --
--- key, tombstone: the lock and the owner's tombstone (with the attempt, see acquire)
+-- ending: see readEnding
 -- got: the values of the lock and of {L}:waits, and, if they were read, of the token counter
 --     and of the owner's place
--- value: of the lock
--- life: how long the tombstone is kept (ms), 0 for none
--- always: 1 to leave the tombstone in any case, or 0
--- undo: 1 to end only a grant that no other attempt knows about, or 0
--- proposed, to, time, mark, print: see hand; a space for to stands for nobody
--- refusal: why the mark forbids grants, if it does
+-- step: see newStep; nil if there are no waiters
 --
 -- Returns {1} or {0, value of the holder, its PTTL}, or an error reply; and then, for an
 -- owner that rejoins, the lock's value, its PTTL, and whether there may be waiters.
-local function release(key, tombstone, got, value, life, always, undo, proposed, to, time, mark, print, refusal)
+local function release(ending, got, step)
+  local key, tombstone, value, life = ending.key, ending.tombstone, ending.value, ending.life
   local name, held, left = '{' .. key .. '}:', got[1], -2
   local ours, said, waits = held == value, {1}, got[2]
   if held and not ours and string.find(held, '^[^ ]+ {"broken":true[,}]') then -- see calls/break
@@ -29,7 +25,7 @@ local function release(key, tombstone, got, value, life, always, undo, proposed,
     local made = call('MGET', name .. 'made')[1]
     if made == attempt then
       call('DEL', name .. 'made')
-    elseif made or undo == '1' then
+    elseif made or ending.undo == '1' then
       ours = false
     end
   end
@@ -51,11 +47,11 @@ local function release(key, tombstone, got, value, life, always, undo, proposed,
       leave(name, from, got[4]) -- if that cannot be written, the release has to be sent again
     else
       local well, done
-      if refusal then
+      if step.refusal then
         well, done = pcall(leave, name, from, got[4]), false
       else
         -- uses hand
-        well, done, held, left = pcall(hand, key, from, to, proposed, got[3], got[4], time, mark, print)
+        well, done, held, left = pcall(hand, key, from, ending.to, got[3], got[4], step)
         waits = not well or done ~= nil
       end
       if not (well and done) then
@@ -66,7 +62,7 @@ local function release(key, tombstone, got, value, life, always, undo, proposed,
   end
   -- Write the tombstone last. A server that is out of memory refuses a script whose first
   -- write needs memory, and all writes so far free some.
-  if life ~= '0' and (not ours or always == '1') then
+  if life ~= '0' and (not ours or ending.always == '1') then
     local buried = redis.pcall('SET', tombstone, '', 'PX', life)
     if buried.err and not ours then
       return buried

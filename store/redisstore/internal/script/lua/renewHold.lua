@@ -7,9 +7,9 @@
 -- Waiters are served with the next request.
 --
 -- got: the values of the lock and of its token counter
--- args, before: ARGV, and the place before the TTL (ms), the kind and the weight of the leases (see
---     readRecord), a proposed token, and of each lease the owner and the slots (see calls/admit)
--- n: how many leases there are
+-- leases: n, how many; args and before, after which there are the TTL (ms), the kind and the weight of
+--     the leases (see readRecord), a proposed token, and of each lease the owner and the slots (see
+--     calls/admit)
 -- step: see newStep
 --
 -- Returns {1, the clock (s, us)}, {0, '', -2} for an owner without a grant, or the refusal. On one
@@ -17,8 +17,9 @@
 -- in the way, its PTTL}. For several leases that is the common result, or {the common result, and
 -- the number and the result of each lease with another one}.
 -- uses readHold, readRecord, renewTo
-local function renewHold(key, counter, got, args, before, n, step)
+local function renewHold(key, counter, got, leases, step)
   local text, last, time, refusal = got[1], got[2], step.time, step.refusal
+  local n, args, before = leases.n, leases.args, leases.before
   local ttl, kind, weight = args[before + 1], args[before + 2], args[before + 3] + 0
   before = before + 4
   local record = readRecord(key, text, step.ms, args[before + 1])

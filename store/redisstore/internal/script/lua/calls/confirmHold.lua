@@ -5,4 +5,4 @@
 -- Returns the result of confirmHold.
 -- uses confirmHold
 local got = call('MGET', KEYS[1], KEYS[2])
-return confirmHold(KEYS[1], KEYS[2], got[1], got[2], ARGV[1], ARGV[2], ARGV[3], nil)
+return confirmHold(KEYS[1], KEYS[2], got, {owner = ARGV[1], slots = ARGV[2], token = ARGV[3]}, nil)

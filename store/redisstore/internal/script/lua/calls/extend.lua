@@ -13,4 +13,4 @@ if mark then
   local text = redis.pcall('GET', mark)
   refusal = type(text) == 'table' and text or checkMembership(text, ARGV[n + 2])
 end
-return extend(n, KEYS, 1, ARGV, 0, held, 0, ARGV[n + 1], refusal, nil)
+return extend({n = n, keys = KEYS, first = 1, args = ARGV, before = 0, got = held, read = 0, ttl = ARGV[n + 1]}, refusal, nil)

@@ -5,4 +5,4 @@
 -- Returns the result of heal.
 -- uses heal
 local got = call('MGET', KEYS[1], KEYS[2])
-return heal(KEYS[1], KEYS[2], got[1], got[2], ARGV[1], ARGV[2], KEYS[3], ARGV[3])
+return heal(KEYS[1], KEYS[2], got, {value = ARGV[1], ttl = ARGV[2]}, KEYS[3], ARGV[3])

@@ -14,4 +14,4 @@ if KEYS[5] then
   refusal = type(text) == 'table' and text or checkMembership(text, ARGV[#ARGV])
 end
 local got = call('MGET', KEYS[1], KEYS[2])
-return renewHold(KEYS[1], KEYS[2], got, ARGV, 0, math.floor((#ARGV - 4) / 2), newStep(call('TIME'), ARGV[4], nil, nil, refusal))
+return renewHold(KEYS[1], KEYS[2], got, {n = math.floor((#ARGV - 4) / 2), args = ARGV, before = 0}, newStep(call('TIME'), ARGV[4], nil, nil, refusal))

@@ -69,10 +69,10 @@ while a <= most do
       why = try(checkMembership, mark, print)
     end
     -- uses renewHold
-    answer = try(renewHold, key, KEYS[k + 1], {held, second}, ARGV, a + 1, ARGV[a + 1] + 0, newStep(time, ARGV[a + 5], nil, nil, why))
+    answer = try(renewHold, key, KEYS[k + 1], {held, second}, {n = ARGV[a + 1] + 0, args = ARGV, before = a + 1}, newStep(time, ARGV[a + 5], nil, nil, why))
   else
     -- uses confirmHold
-    answer = try(confirmHold, key, KEYS[k + 1], held, second, ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], time)
+    answer = try(confirmHold, key, KEYS[k + 1], {held, second}, {owner = ARGV[a + 1], slots = ARGV[a + 2], token = ARGV[a + 3]}, time)
   end
   said[n] = answer or time
   k, a = k + keys, a + args

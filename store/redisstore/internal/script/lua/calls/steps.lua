@@ -51,6 +51,7 @@ elseif flags < 2 then
   seen = {}
 end
 local plain, ttl, barred -- the last plain request, what it says, and whether the mark forbids grants to it
+local list -- what anyStep knows of the list, once it is needed
 local n, released = 1, 0 -- how many results there are, and how many locks are yet to be deleted
 local k, a = 1, 2 -- the first of the step's keys, and its letter
 while a <= most do
@@ -109,7 +110,7 @@ while a <= most do
       local last, proposed = values[i], args[a + 2]
       local token, least = proposed + 0, last and number(last)
       if token >= now and token <= now + LEAD and (least and token > least or not last) then -- see calls/acquire
-        answer = take(key, keys[k + 1 - unread], least, args[a + 1], ttl, proposed, token, true)
+        answer = take(key, keys[k + 1 - unread], least, args[a + 1], ttl, proposed)
         if answer == true then
           answer = 1
         end
@@ -128,7 +129,11 @@ while a <= most do
         values, first = ask('MGET', unpack(its)), 1
       end
       -- uses anyStep
-      answer = values.err and values or anyStep(its, from, args, a, values, first, time, leases, mark, wanted, text, refusal)
+      if not list then
+        -- uses printOf
+        list = {args = args, time = time, mark = mark, wanted = wanted, print = printOf(wanted), text = text, refusal = refusal}
+      end
+      answer = values.err and values or anyStep(list, its, from, a, values, first)
     end
   end
   said[n] = answer
