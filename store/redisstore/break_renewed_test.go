@@ -100,3 +100,31 @@ func openFor(t *testing.T, servers []*redistest.Server) *engine {
 	}
 	return stepsStore(t, "redis://"+strings.Join(addrs, ",")+"?max_ttl=1h")
 }
+
+// A break leaves a tombstone that lasts longer as it is, with and without the lease: a request
+// against which it was left may still arrive.
+func TestBreakKeepsALongerTombstone(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartN(t, 3)
+	s := openFor(t, servers)
+	r := store.Lease{Name: "a", Owner: store.NewOwner(), TTL: time.Minute}
+	g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tombstone := "{a}:gone:" + r.Owner
+	for i, server := range servers {
+		server.Text(t, "SET", tombstone, "", "EX", "3600")
+		if i == 0 {
+			server.Text(t, "DEL", "a")
+		}
+	}
+	if _, err := s.BreakLease(t.Context(), store.BreakRequest{Name: "a", Owner: r.Owner, Token: g.Token}); err != nil {
+		t.Fatal(err)
+	}
+	for i, server := range servers {
+		if left := server.Text(t, "TTL", tombstone); len(left) != 4 {
+			t.Errorf("the tombstone at server %d lasts %s s, want nearly 3600", i, left)
+		}
+	}
+}

@@ -35,6 +35,7 @@ var queueChanges = []change{
 	{name: "the rest of the lease is not reported", script: script.Acquire, old: "local held, left = got[1], call('PTTL', key)", new: "local held, left = got[1], got[1] and 1 or -2"},
 	{name: "no token while the clock is behind", script: script.Acquire, old: "token = last + 1\n", new: "token = math.min(last + 1, now + LEAD)\n"},
 	{name: "release always leaves a tombstone", script: script.Release, old: "(not ours or ending.always == '1')", new: "true"},
+	{name: "a release shortens a tombstone", script: script.Release, old: "if call('PTTL', tombstone) < tonumber(life) then", new: "if true then"},
 	{name: "nothing is handed on", script: script.Release, old: "pcall(hand, key, from, ending.to, got[3], got[4], step)", new: "true, false"},
 	{name: "a lock that others hold is handed on", script: script.Release, old: "if held and not ours then", new: "if false then"},
 	{name: "handed on only by its holder", script: script.Release, old: "if held and not ours then", new: "if not ours then"},

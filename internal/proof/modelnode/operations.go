@@ -1,7 +1,6 @@
 package modelnode
 
 import (
-	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -120,8 +119,7 @@ func (l Lock[O]) Release(r Rules, e Ending[O], now clock.Instant) (Lock[O], Answ
 		l = l.leave(o)
 	}
 	if tombstone > 0 && (!ours || e.Renewed) && !r.NoTombstones {
-		alive := slices.DeleteFunc(slices.Clone(l.Tombstones), func(t Tombstone[O]) bool { return t.Owner == o || now >= t.Expiry })
-		l.Tombstones = append(alive, Tombstone[O]{Owner: o, Expiry: now.Add(tombstone)})
+		l.Tombstones = buriedUntil(l.Tombstones, o, now.Add(tombstone), now)
 	}
 	hands := l.holder(now) == *new(O) && (now >= l.QuarantinedUntil || r.HandsQuarantined)
 	if hands && e.GivesWay {
@@ -131,6 +129,19 @@ func (l Lock[O]) Release(r Rules, e Ending[O], now clock.Instant) (Lock[O], Answ
 		l, a.Pushes = l.hand(r, e.Propose, e.Reach, now)
 	}
 	return l, a
+}
+
+// buriedUntil returns the tombstones that last, and one of owner until then at least.
+func buriedUntil[O comparable](all []Tombstone[O], owner O, until, now clock.Instant) (alive []Tombstone[O]) {
+	for _, t := range all {
+		switch {
+		case t.Owner == owner:
+			until = max(until, t.Expiry)
+		case now < t.Expiry:
+			alive = append(alive, t)
+		}
+	}
+	return append(alive, Tombstone[O]{Owner: owner, Expiry: until})
 }
 
 // Return is a Release that in the same step takes a place in the queue for another

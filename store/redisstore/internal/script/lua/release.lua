@@ -63,9 +63,10 @@ local function release(ending, got, step)
   -- Write the tombstone last. A server that is out of memory refuses a script whose first
   -- write needs memory, and all writes so far free some.
   if life ~= '0' and (not ours or ending.always == '1') then
-    local buried = redis.pcall('SET', tombstone, '', 'PX', life)
-    if buried.err and not ours then
-      return buried
+    -- uses bury
+    local failed = bury(tombstone, life)
+    if failed and not ours then
+      return failed
     end
   end
   return said, held, left, waits

@@ -9,11 +9,11 @@
 --       is kept (ms)
 -- Returns {1, the lock's PTTL, its value from now on}, {0} if the owner does not have the
 -- lock here, or {2} if it has it with a larger token.
+-- uses bury
 local held = redis.pcall('GET', KEYS[1])
 if type(held) ~= 'string' or string.match(held, '^[^ ]*') ~= ARGV[1] then
   -- The owner may have the lock on other servers, and may heal it here.
-  call('SET', KEYS[3], '', 'PX', ARGV[3])
-  return {0}
+  return bury(KEYS[3], ARGV[3]) or {0}
 end
 if tonumber(redis.pcall('GET', KEYS[2]) or '0') > tonumber(ARGV[2]) then
   return {2}
@@ -30,7 +30,10 @@ if not string.find(held, '^[^ ]+ {"broken":true[,}]') then
 end
 -- For an owner that is not new, {L}:made names the attempt that made the grant.
 local made = call('GET', '{' .. KEYS[1] .. '}:made')
-call('SET', KEYS[3] .. (made and ' ' .. made or ''), '', 'PX', ARGV[3])
+local failed = bury(KEYS[3] .. (made and ' ' .. made or ''), ARGV[3])
+if failed then
+  return failed
+end
 local note = call('GET', KEYS[4])
 if not note or string.sub(note, 1, #ARGV[4]) ~= ARGV[4] then
   call('SET', KEYS[4], ARGV[4] .. ARGV[5], 'PX', ARGV[6])
