@@ -162,7 +162,10 @@ func (w *world) forClients(f Fault, begin func(*client)) {
 }
 
 func (w *world) forLinks(f Fault, begin, end func(*link)) {
-	w.forClients(f, func(c *client) {
+	for c := range w.everybody {
+		if f.Client != c.index+1 && (f.Client != 0 || c.operates()) {
+			continue
+		}
 		w.forNodes(f, func(n *node) { begin(c.links[n.index]) }, nil)
 		if end != nil {
 			w.forNodes(f, func(n *node) {
@@ -170,7 +173,7 @@ func (w *world) forLinks(f Fault, begin, end func(*link)) {
 				w.after(f.last(), outside, func() { end(l) })
 			}, nil)
 		}
-	})
+	}
 }
 
 // sleep suspends all client machines.

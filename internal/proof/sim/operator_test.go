@@ -11,13 +11,18 @@ func attended(seed uint64, kinds int) Script {
 
 // interrupted is attended with faults of several kinds, by the seed.
 func interrupted(seed uint64) Script {
-	s := attended(seed, int(seed%5))
-	switch seed / 5 % 4 {
+	s := attended(seed, int(seed/5%5))
+	switch seed % 5 {
 	case 1:
 		s.Faults = every(2100, Fault{Kind: Deaf, For: 1500, Client: 1})
 	case 2:
 		s.Faults = every(2500, Fault{Kind: Pause, For: 1500, Client: 1, Size: int(seed % 2)})
-	case 3:
+	case 3: // operators that are cut off from some nodes in the middle of what they do
+		s.Faults = append(every(2900, Fault{Kind: Hold, For: 1900, Client: s.Clients + 1}), every(2300, Fault{Kind: Deaf, For: 1500, Client: s.Clients + 2})...)
+		for i := range s.Faults {
+			s.Faults[i].Node = 1 + i%s.Nodes
+		}
+	case 4:
 		s = AnyOfSeed(seed)
 		s.Operator = true
 	}

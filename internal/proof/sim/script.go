@@ -18,6 +18,7 @@ const (
 	maxWorkers = 4
 	maxLocks   = 4
 	maxCrowd   = 1000
+	operators  = 2
 )
 
 // Script is one run, whole: the same script gives the same history, event by
@@ -54,7 +55,7 @@ type Script struct {
 	// Crowd: so many further goroutines of the first client hold the first lock together, if it
 	// is a read-write lock, or else wait for it and give up together.
 	Crowd int `json:"crowd,omitempty"`
-	// Operator: an operator ends leases, by the owner or the token that it is shown.
+	// Operator: two operators end leases, by the owner or the token that they are shown.
 	Operator bool `json:"operator,omitempty"`
 	// Kinds, unless it is 0: the locks are, in turn, a read-write lock (1), a semaphore of 3
 	// (2), a mutex (3) and a semaphore of 2 (4), beginning with that one.
@@ -67,7 +68,8 @@ type Fault struct {
 	// At is when it begins and For how long it lasts, in milliseconds.
 	At  int `json:"at"`
 	For int `json:"for,omitempty"`
-	// Client and Node are the ones that it hits, counted from 1; 0 means all.
+	// Client and Node are the ones that it hits, counted from 1; 0 means all. The operators are
+	// counted after the clients: a fault of the network hits them only if it names one.
 	Client int `json:"client,omitempty"`
 	Node   int `json:"node,omitempty"`
 	// Size is how much, in what the kind measures.
@@ -254,8 +256,12 @@ func (s *Script) check() error {
 	if s.Roll && s.Nodes != 4 {
 		return fmt.Errorf("a script that rolls has 4 nodes, not %d", s.Nodes)
 	}
+	most := s.Clients
+	if s.Operator {
+		most += operators
+	}
 	for i, f := range s.Faults {
-		if f.Client < 0 || f.Client > s.Clients || f.Node < 0 || f.Node > s.Nodes || f.At < 0 || f.For < 0 || f.Size < 0 && f.Kind != WallClock {
+		if f.Client < 0 || f.Client > most || f.Node < 0 || f.Node > s.Nodes || f.At < 0 || f.For < 0 || f.Size < 0 && f.Kind != WallClock {
 			return fmt.Errorf("fault %d (%s) names a client, a node or a time that does not exist", i, f.Kind)
 		}
 	}

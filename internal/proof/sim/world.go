@@ -31,7 +31,7 @@ type world struct {
 
 	nodes     []*node
 	clients   []*client
-	operators []*client // no fault hits them
+	operators []*client // no fault hits them, unless it names them
 	owners    []owner   // by the number the history gives them; the first is nobody
 	names     names
 	hist      history
@@ -107,9 +107,9 @@ func newWorld(s Script, sw Switches, log *slog.Logger) *world {
 	for i, l := range []list{oldList, bothList} {
 		c := newClient(w, s.Clients+i)
 		c.workers = nil
-		if i == 0 && s.Operator {
+		if s.Operator && (i == 0 || s.Clients < maxClients) { // the second has the instants of the last possible worker
 			k := newWorker(c, 0)
-			k.lane = eventLanes + maxClients*maxWorkers*workerLanes
+			k.lane = eventLanes + (maxClients*maxWorkers-i)*workerLanes
 			c.workers = append(c.workers, k)
 		}
 		if s.Roll {
@@ -206,8 +206,10 @@ func (w *world) drive() {
 // begin has the servers declared, and then the clients connect and their workers begin.
 func (w *world) begin() {
 	w.operators[0].bootstrap()
-	for _, k := range w.operators[0].workers {
-		go k.operate()
+	for _, c := range w.operators {
+		for _, k := range c.workers {
+			go k.operate()
+		}
 	}
 	for _, c := range w.clients {
 		go func() {
