@@ -27,3 +27,7 @@ import "github.com/leasehold-dev/leasehold/store"
 
 // Engine keeps locks for a store.Store.
 type Engine = store.Engine
+
+// Starter is an Engine that can carry out calls without a goroutine that waits for each. Servers
+// of many clients, such as "leasehold serve", then need fewer.
+type Starter = store.Starter

@@ -154,6 +154,29 @@ func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
 	return s.Driver.Release(ctx, r)
 }
 
+// StartAcquire implements driver.Starter. With one server nothing has to be waited for first.
+func (s *engine) StartAcquire(ctx context.Context, r store.AcquireRequest, done func(store.Grant, error)) bool {
+	if !s.starts() || r.Require != 0 || s.ready(ctx, r.Lease) != nil {
+		return false
+	}
+	s.Driver.StartAcquire(ctx, r, done)
+	return true
+}
+
+// StartRelease implements driver.Starter.
+func (s *engine) StartRelease(ctx context.Context, r store.ReleaseRequest, done func(error)) bool {
+	if !s.starts() || s.Usable(ctx) != nil {
+		return false
+	}
+	s.Driver.StartRelease(r, done)
+	return true
+}
+
+func (s *engine) starts() bool { return len(s.Nodes) == 1 && s.prepare == nil }
+
+// Flush implements driver.Starter.
+func (s *engine) Flush() { s.Driver.Flush() }
+
 // Wait implements driver.Engine. Each server keeps its own queue of waiters, and hands the
 // lock over in the step that releases it. If a server cannot push, because the user lacks
 // the permission or a proxy is in between, the client polls.

@@ -21,12 +21,15 @@ type attempt[P any] struct {
 	k       *Driver[P]
 	over    chan struct{} // gets an element with the verdict
 	timer   *time.Timer
-	payload P // of the acquire
+	payload P           // of the acquire
+	ticker  *time.Timer // of a call that was started; see start.go
 
 	reporting sync.Mutex // held while the caller's reason function runs; see reportLocked
 
 	mu      sync.Mutex
-	users   int // the caller and every call under way
+	users   int                      // the caller and every call under way
+	ctx     context.Context          // of a call that was started; see start.go
+	done    func(store.Grant, error) // gets its outcome; nil: a goroutine waits
 	r       store.WaitRequest
 	start   clock.Instant // before anything was sent
 	core    quorum.Attempt
@@ -40,15 +43,26 @@ type attempt[P any] struct {
 
 // Acquire is one attempt; see store.Store. The request has been checked.
 func (k *Driver[P]) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+	a := k.beginAcquire(r)
+	a.askAll(Question{Op: quorum.Acquire, Lease: a.r.Lease})
+	k.readInline(ctx, a.over, nil)
+	await(ctx, nil, k.Clock, a.start, a.over, a.timer, a, nil)
+	a.mu.Lock()
+	defer a.doneLocked()
+	return a.resultLocked(ctx)
+}
+
+// beginAcquire begins an attempt that does not wait in the queue.
+func (k *Driver[P]) beginAcquire(r store.AcquireRequest) *attempt[P] {
 	start := k.Clock.Now()           // before anything is sent, since validity counts from here
 	r.Slots, r.Repeated = nil, false // those of an earlier lease
 	a := k.newAttempt(store.WaitRequest{Lease: r.Lease}, start)
 	a.core.Begin(k.config(r.Lease), r.TTL, start)
-	a.askAll(Question{Op: quorum.Acquire, Lease: r.Lease})
-	k.readInline(ctx, a.over, nil)
-	await(ctx, nil, k.Clock, start, a.over, a.timer, a, nil)
-	a.mu.Lock()
-	defer a.doneLocked()
+	return a
+}
+
+// resultLocked is the outcome of an attempt that did not wait in the queue.
+func (a *attempt[P]) resultLocked(ctx context.Context) (store.Grant, error) {
 	if a.core.Verdict() == quorum.Won {
 		return a.grantLocked(), nil
 	}
@@ -60,6 +74,7 @@ func (k *Driver[P]) newAttempt(r store.WaitRequest, start clock.Instant) *attemp
 	a, ok := k.attempts.Get().(*attempt[P])
 	if !ok {
 		a = &attempt[P]{k: k, over: make(chan struct{}, 1), timer: stoppedTimer()}
+		a.ticker = stoppedTicker(a.tick)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -70,12 +85,16 @@ func (k *Driver[P]) newAttempt(r store.WaitRequest, start clock.Instant) *attemp
 // askAll puts the first question, which is the same for all nodes.
 func (a *attempt[P]) askAll(q Question) {
 	a.mu.Lock()
+	a.putAllLocked(q)
+	a.mu.Unlock()
+	a.k.flush()
+}
+
+func (a *attempt[P]) putAllLocked(q Question) {
 	a.payload = a.k.Encode(q, a.payload)
 	for i := range a.k.Nodes {
 		a.putLocked(i, quorum.Acquire, a.payload, true)
 	}
-	a.mu.Unlock()
-	a.k.flush()
 }
 
 // grantLocked is the grant of an attempt that is won.
@@ -100,11 +119,15 @@ func numbersOf(slots string) []int64 {
 
 // doneLocked ends one use of a and unlocks it. The user must not touch a afterwards.
 func (a *attempt[P]) doneLocked() {
+	done, g, err := a.endLocked()
 	a.users--
 	last := a.users == 0
 	a.mu.Unlock()
 	if last {
 		a.k.attempts.Put(a)
+	}
+	if done != nil {
+		done(g, err)
 	}
 }
 
@@ -130,7 +153,9 @@ func (a *attempt[P]) applyLocked(e quorum.Event, now clock.Instant) {
 	before := a.core.Verdict()
 	a.sends = a.core.Step(e, now, a.sends[:0])
 	if before == quorum.Open && a.core.Verdict() != quorum.Open {
-		a.over <- struct{}{}
+		if a.done == nil {
+			a.over <- struct{}{}
+		}
 	}
 	if len(a.sends) > 0 {
 		a.sendLocked(slices.Clone(a.sends), now) // putLocked may step the machine again
@@ -219,6 +244,9 @@ func (a *attempt[P]) unsentLocked(node int, op quorum.Op, err error) {
 // Receive implements Receiver.
 func (a *attempt[P]) Receive(node, tag int, ans Reply) {
 	a.mu.Lock()
+	if a.done != nil && a.ctx.Err() != nil { // it was not watched
+		a.applyLocked(quorum.Event{Kind: quorum.Cancel}, a.k.Clock.Now())
+	}
 	a.takeReplyLocked(node, tag, ans)
 	a.reportLocked(a.newsLocked())
 	a.doneLocked()

@@ -19,10 +19,12 @@ type ballot[P any] struct {
 	k       *Driver[P]
 	over    chan struct{} // gets an element when every vote has a verdict
 	timer   *time.Timer
+	ticker  *time.Timer // of a call that was started; see start.go
 	batches []batch[P]
 
 	mu      sync.Mutex
-	users   int // the caller and every call under way
+	users   int         // the caller and every call under way
+	done    func(error) // gets the outcome of a call that was started; nil: a goroutine waits
 	op      quorum.Op
 	start   clock.Instant // before anything was sent
 	leases  []store.Lease
@@ -60,16 +62,24 @@ func (k *Driver[P]) Renew(ctx context.Context, leases []store.Lease) []error {
 
 // Release ends a lease that has been checked; see store.Store.
 func (k *Driver[P]) Release(ctx context.Context, r store.ReleaseRequest) error {
-	if k.Abandon(r.Owner) {
-		return fmt.Errorf("%s %q: %w", quorum.Release, r.Name, store.ErrNotHeld)
+	b, err := k.beginRelease(r)
+	if err != nil {
+		return err
 	}
-	b := k.newBallot(quorum.Release)
-	b.leases, b.renewed, b.undo = append(b.leases, r.Lease), r.Renewed, r.Undo
-	b.leaves = k.waiters.releasing(r.Owner, quorum.AllOf(len(k.Nodes)))
 	b.run(ctx)
 	b.mu.Lock()
 	defer b.doneLocked()
 	return b.resultLocked(ctx, 0)
+}
+
+func (k *Driver[P]) beginRelease(r store.ReleaseRequest) (*ballot[P], error) {
+	if k.Abandon(r.Owner) {
+		return nil, fmt.Errorf("%s %q: %w", quorum.Release, r.Name, store.ErrNotHeld)
+	}
+	b := k.newBallot(quorum.Release)
+	b.leases, b.renewed, b.undo = append(b.leases, r.Lease), r.Renewed, r.Undo
+	b.leaves = k.waiters.releasing(r.Owner, quorum.AllOf(len(k.Nodes)))
+	return b, nil
 }
 
 // newBallot returns a ballot without leases whose only user is the caller.
@@ -77,6 +87,7 @@ func (k *Driver[P]) newBallot(op quorum.Op) *ballot[P] {
 	b, ok := k.ballots.Get().(*ballot[P])
 	if !ok {
 		b = &ballot[P]{k: k, over: make(chan struct{}, 1), timer: stoppedTimer()}
+		b.ticker = stoppedTicker(b.tick)
 	}
 	b.op, b.users, b.leases, b.reports, b.then = op, 1, b.leases[:0], b.reports[:0], nil
 	b.renewed, b.undo, b.leaves = false, false, nil
@@ -85,17 +96,29 @@ func (k *Driver[P]) newBallot(op quorum.Op) *ballot[P] {
 
 // doneLocked ends one use of b and unlocks it. The user must not touch b afterwards.
 func (b *ballot[P]) doneLocked() {
+	done, err := b.endLocked()
 	b.users--
 	last := b.users == 0
 	b.mu.Unlock()
 	if last {
 		b.k.ballots.Put(b)
 	}
+	if done != nil {
+		done(err)
+	}
 }
 
 // run asks every node about every lease and returns when all have a verdict.
 func (b *ballot[P]) run(ctx context.Context) {
 	b.mu.Lock()
+	b.putAllLocked()
+	b.mu.Unlock()
+	b.k.flush()
+	b.k.readInline(ctx, b.over, nil)
+	await(ctx, nil, b.k.Clock, b.start, b.over, b.timer, b, nil)
+}
+
+func (b *ballot[P]) putAllLocked() {
 	b.open = len(b.leases)
 	b.votes = slices.Grow(b.votes[:0], b.open)
 	b.start = b.k.Clock.Now()
@@ -106,10 +129,6 @@ func (b *ballot[P]) run(ctx context.Context) {
 	for n := range b.k.Nodes {
 		b.askLocked(n)
 	}
-	b.mu.Unlock()
-	b.k.flush()
-	b.k.readInline(ctx, b.over, nil)
-	await(ctx, nil, b.k.Clock, b.start, b.over, b.timer, b, nil)
 }
 
 // questionFor is the question about one lease.
@@ -137,7 +156,7 @@ func (b *ballot[P]) applyLocked(i int, e quorum.Event, now clock.Instant) {
 	before := b.votes[i].Verdict()
 	sends := b.votes[i].Step(e, now, nil)
 	if before == quorum.Open && b.votes[i].Verdict() != quorum.Open {
-		if b.open--; b.open == 0 {
+		if b.open--; b.open == 0 && b.done == nil {
 			b.over <- struct{}{}
 		}
 	}

@@ -30,6 +30,8 @@ type InlineReader interface {
 	// that idle returns, which is called after each message. It returns early, or at
 	// once, if another goroutine is the reader.
 	ReadInline(ctx context.Context, over <-chan struct{}, idle func() time.Duration)
+	// Listen has the replies read although no caller waits for them.
+	Listen()
 }
 
 // Question is what a node is asked.

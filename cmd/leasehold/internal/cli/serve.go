@@ -104,7 +104,7 @@ func runServe(p *program, c *cobra.Command, o serveFlags) error {
 		// server of 10,000 takes 360 MB with this, and up to 415 MB without it.
 		debug.SetGCPercent(50)
 		// A small heap would be collected after every 2 MB, which takes a fifth of a busy server's time.
-		// What is kept alive here counts as in use, so a collection comes after 16 MB at the earliest.
+		// This memory counts as in use, so a collection comes after 16 MB at the earliest.
 		// It is never touched, and so takes no memory.
 		defer runtime.KeepAlive(make([]byte, 32<<20))
 	}

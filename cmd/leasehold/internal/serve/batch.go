@@ -61,12 +61,9 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 	defer stop()
 	b := &batch{s: s, r: r, client: client, who: who(client, addressOf(r)), released: released, replies: make(chan httpapi.Reply, len(asks))}
 	for i := range asks {
-		if c := (batched{b, i, &asks[i]}); s.atOnce {
-			c.do()
-		} else {
-			s.workers.Run(c)
-		}
+		b.begin(batched{b: b, line: i, ask: &asks[i]})
 	}
+	s.Store.Flush()
 	rc := http.NewResponseController(w)
 	lines := memory.lines[:0]
 	for i := range asks {
@@ -124,56 +121,86 @@ type batch struct {
 
 // batched is one call of a batch.
 type batched struct {
-	b    *batch
-	line int
-	ask  *httpapi.Ask
+	b     *batch
+	line  int
+	ask   *httpapi.Ask
+	lease store.Lease
 }
 
-// do does the call. A panic, which would end the server here, is a problem of this call.
-func (c batched) do() {
-	reply := httpapi.Reply{Line: c.line}
-	defer func() {
-		if bug := recover(); bug != nil {
-			c.b.s.Log.Error("a call of a batch panicked: please report this as a bug", "panic", bug, "stack", string(debug.Stack()))
-			reply.Problem = httpapi.New(httpapi.Internal, fmt.Sprint("the server panicked: ", bug))
-			reply.Problem.Ambiguous = true
-		}
-		c.b.replies <- reply
-	}()
-	if c.line > 0 && !c.b.s.limits.request(c.b.who, c.b.client.Limits.RequestsPerSecond, time.Now()) { // the first was counted with the request
-		reply.Problem = httpapi.New(httpapi.TooMany, "too many requests in a second")
-		return
+// begin has a call done.
+func (b *batch) begin(c batched) {
+	var p *httpapi.Problem
+	if c.lease, p = b.leaseOf(c); p != nil {
+		c.answer(nil, p)
+	} else if b.s.atOnce {
+		c.do()
+	} else if !c.start() {
+		b.s.workers.Run(c)
 	}
-	reply.Grant, reply.Problem = c.b.one(*c.ask)
 }
 
-// one does one call.
-func (b *batch) one(a httpapi.Ask) (*httpapi.Grant, *httpapi.Problem) {
-	name, err := a.Text()
+// leaseOf returns the lease that a call is about, if the client may make the call.
+func (b *batch) leaseOf(c batched) (l store.Lease, p *httpapi.Problem) {
+	if c.line > 0 && !b.s.limits.request(b.who, b.client.Limits.RequestsPerSecond, time.Now()) { // the first was counted with the request
+		return l, httpapi.New(httpapi.TooMany, "too many requests in a second")
+	}
+	name, err := c.ask.Text()
 	if err == nil {
 		err = store.CheckName(name)
 	}
 	if err == nil && !b.client.May(rights.Lock, name) {
 		b.s.audit(b.r, "refused a right", name, slog.String("right", rights.Lock.String()))
-		return nil, httpapi.New(httpapi.Forbidden, "this client has no right to lock here")
+		return l, httpapi.New(httpapi.Forbidden, "this client has no right to lock here")
 	}
-	var l store.Lease
 	if err == nil {
-		l, err = ownedLeaseOf(b.r, name, a.Request)
+		l, err = ownedLeaseOf(b.r, name, c.ask.Request)
 	}
-	var g *httpapi.Grant
-	switch {
-	case err != nil:
-	case a.Do == "release":
-		err = b.s.endLease(b.released, a.Request, l)
-	case a.Do != "acquire" || waits(a.Request):
+	if err == nil && c.ask.Do != "release" && (c.ask.Do != "acquire" || waits(c.ask.Request)) {
 		err = invalid("a batch has calls to acquire, without a wait, and to release")
-	default:
-		g = new(httpapi.Grant)
-		*g, err = b.s.tryAcquire(b.r.Context(), a.Request, l)
 	}
 	if err != nil {
-		return nil, httpapi.ProblemOf(err)
+		return l, httpapi.ProblemOf(err)
 	}
-	return g, nil
+	return l, nil
+}
+
+// answer hands on the outcome of the call.
+func (c batched) answer(g *httpapi.Grant, p *httpapi.Problem) {
+	c.b.replies <- httpapi.Reply{Line: c.line, Grant: g, Problem: p}
+}
+
+func (c batched) answerWith(g httpapi.Grant, err error) {
+	switch {
+	case err != nil:
+		c.answer(nil, httpapi.ProblemOf(err))
+	case c.ask.Do == "release":
+		c.answer(nil, nil)
+	default:
+		c.answer(&g, nil)
+	}
+}
+
+// start does the call without a goroutine, if the store can do that.
+func (c batched) start() bool {
+	if c.ask.Do == "release" {
+		return c.b.s.startRelease(c.b.released, c.ask.Request, c.lease, func(err error) { c.answerWith(httpapi.Grant{}, err) })
+	}
+	return c.b.s.startAcquire(c.b.r.Context(), c.ask.Request, c.lease, c.answerWith)
+}
+
+// do does the call. A panic, which would end the server here, is a problem of this call.
+func (c batched) do() {
+	defer func() {
+		if bug := recover(); bug != nil {
+			c.b.s.Log.Error("a call of a batch panicked: please report this as a bug", "panic", bug, "stack", string(debug.Stack()))
+			p := httpapi.New(httpapi.Internal, fmt.Sprint("the server panicked: ", bug))
+			p.Ambiguous = true
+			c.answer(nil, p)
+		}
+	}()
+	if c.ask.Do == "release" {
+		c.answerWith(httpapi.Grant{}, c.b.s.endLease(c.b.released, c.ask.Request, c.lease))
+	} else {
+		c.answerWith(c.b.s.tryAcquire(c.b.r.Context(), c.ask.Request, c.lease))
+	}
 }

@@ -210,10 +210,41 @@ func (s *Server) tryAcquire(ctx context.Context, q httpapi.Request, l store.Leas
 	if plain && errors.As(err, &busy) && !busy.Holder.Waiting && isOf(busy.Holder.Owner, l.Owner) {
 		g, err = s.again(ctx, &l)
 	}
-	if err == nil && s.tries.isTakenBack(callOf("acquire", q.Call), s.clock.Now()) {
+	if err == nil && s.isTakenBack(q) {
 		err = s.takeBack(ctx, l)
 	}
 	return grantOf(g, 0), err
+}
+
+func (s *Server) isTakenBack(q httpapi.Request) bool {
+	return s.tries.isTakenBack(callOf("acquire", q.Call), s.clock.Now())
+}
+
+// startAcquire is tryAcquire without a goroutine that waits: done gets the outcome. It returns false
+// if tryAcquire has to do it.
+func (s *Server) startAcquire(ctx context.Context, q httpapi.Request, l store.Lease, done func(httpapi.Grant, error)) bool {
+	if isPlain(q) {
+		return false
+	}
+	try, ok := s.tries.beginNow(callOf("acquire", q.Call), q.Again, s.clock.Now())
+	if !ok {
+		return false
+	}
+	started := s.Store.StartAcquire(ctx, store.AcquireRequest{Lease: l}, func(g store.Grant, err error) {
+		if err == nil && s.isTakenBack(q) {
+			go func() {
+				defer try.done()
+				done(grantOf(g, 0), s.takeBack(ctx, l))
+			}()
+			return
+		}
+		try.done()
+		done(grantOf(g, 0), err)
+	})
+	if !started {
+		try.done()
+	}
+	return started
 }
 
 // isPlain reports whether q is of a client that is no store over HTTP: it need not describe the
@@ -358,19 +389,45 @@ func (s *Server) endLease(ctx context.Context, q httpapi.Request, l store.Lease)
 		defer try.done()
 	}
 	err := s.Store.Release(ctx, store.ReleaseRequest{Lease: l, Renewed: q.Renewed, Undo: q.Undo})
-	if errors.Is(err, store.ErrNotHeld) {
-		switch {
-		case q.Again > 0 && s.tries.hasReleased(callOf("release", q.Call), s.clock.Now()):
-			err = nil
-		case isPlain(q):
-			if _, e := s.heldAs(ctx, &l); e == nil {
-				err = s.Store.Release(ctx, store.ReleaseRequest{Lease: l, Renewed: true})
-			}
+	if err = s.released(q, err); errors.Is(err, store.ErrNotHeld) && isPlain(q) {
+		if _, e := s.heldAs(ctx, &l); e == nil {
+			err = s.Store.Release(ctx, store.ReleaseRequest{Lease: l, Renewed: true})
 		}
-	} else if err == nil {
-		s.tries.release(callOf("release", q.Call), s.clock.Now())
 	}
 	return err
+}
+
+// released returns the outcome of a release for which the store returned err.
+func (s *Server) released(q httpapi.Request, err error) error {
+	call := callOf("release", q.Call)
+	switch {
+	case err == nil:
+		s.tries.release(call, s.clock.Now())
+	case q.Again > 0 && errors.Is(err, store.ErrNotHeld) && s.tries.hasReleased(call, s.clock.Now()):
+		return nil
+	}
+	return err
+}
+
+// startRelease is endLease without a goroutine that waits: done gets the outcome. It returns false if
+// endLease has to do it.
+func (s *Server) startRelease(ctx context.Context, q httpapi.Request, l store.Lease, done func(error)) bool {
+	if isPlain(q) || q.Undo || q.Refuse {
+		return false
+	}
+	try, ok := s.tries.beginNow(callOf("release", q.Call), 0, s.clock.Now())
+	if !ok {
+		return false
+	}
+	started := s.Store.StartRelease(ctx, store.ReleaseRequest{Lease: l, Renewed: q.Renewed}, func(err error) {
+		err = s.released(q, err)
+		try.done()
+		done(err)
+	})
+	if !started {
+		try.done()
+	}
+	return started
 }
 
 // downgrade makes a writer a reader.

@@ -94,26 +94,14 @@ type try struct {
 // begin begins the nth try of a call, once no other try of it runs here. It returns false if a
 // later try was seen, or ctx ends. The caller calls done at the end.
 func (t *tries) begin(ctx context.Context, c callID, n int, now clock.Instant) (_ try, ok bool) {
-	if c == 0 {
-		return try{}, true
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for {
-		if t.latest.get(c, now) > n {
-			return try{}, false
+		y, ok, running := t.beginLocked(c, n, now)
+		if !running {
+			return y, ok
 		}
-		if n > 0 {
-			t.latest.set(c, n, now)
-		}
-		other, runs := t.running[c]
-		if !runs {
-			if t.running == nil {
-				t.running = map[callID]chan struct{}{}
-			}
-			t.running[c] = nil
-			return try{t, c}, true
-		}
+		other := t.running[c]
 		if other == nil {
 			other = make(chan struct{})
 			t.running[c] = other
@@ -128,6 +116,35 @@ func (t *tries) begin(ctx context.Context, c callID, n int, now clock.Instant) (
 			return try{}, false
 		}
 	}
+}
+
+// beginNow is begin, but returns false if another try runs.
+func (t *tries) beginNow(c callID, n int, now clock.Instant) (_ try, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	y, ok, _ := t.beginLocked(c, n, now)
+	return y, ok
+}
+
+// beginLocked begins a try. running reports whether it cannot since another one runs.
+func (t *tries) beginLocked(c callID, n int, now clock.Instant) (_ try, ok, running bool) {
+	if c == 0 {
+		return try{}, true, false
+	}
+	if t.latest.get(c, now) > n {
+		return try{}, false, false
+	}
+	if n > 0 {
+		t.latest.set(c, n, now)
+	}
+	if _, running := t.running[c]; running {
+		return try{}, false, true
+	}
+	if t.running == nil {
+		t.running = map[callID]chan struct{}{}
+	}
+	t.running[c] = nil
+	return try{t, c}, true, false
 }
 
 // done ends a try.

@@ -149,6 +149,15 @@ func (p *Peer[C]) ReadInline(ctx context.Context, over <-chan struct{}, left fun
 	}
 }
 
+// Listen makes the connection's goroutine read, for calls whose callers do not.
+func (p *Peer[C]) Listen() {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	if p.pipe != nil {
+		p.pipe.inline.resumeLocked()
+	}
+}
+
 // InterruptInline makes the inline reader check whether to go on.
 func (p *Peer[C]) InterruptInline() {
 	p.Mu.Lock()

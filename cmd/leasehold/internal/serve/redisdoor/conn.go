@@ -28,7 +28,8 @@ const (
 // conn is the connection of a client. One goroutine reads its commands. If the store is in this
 // process, that goroutine carries them out. Otherwise each command about a lock is carried out
 // beside others while it is under way, since many clients send all their commands over one
-// connection. Commands about one lock are done in order, and all replies are sent in order.
+// connection: the goroutine starts it, if the store can do that, or hands it to another one.
+// Commands about one lock are done in order, and all replies are sent in order.
 type conn struct {
 	d       *Door
 	nc      net.Conn
@@ -47,6 +48,7 @@ type conn struct {
 	out     []byte
 	spare   []byte    // memory for the next out
 	writing bool      // a goroutine writes, and goes on until out is empty
+	due     bool      // a goroutine is about to write
 	moved   sync.Cond // the queue or out became shorter, or writing ended
 	broken  bool      // nothing can be written any more
 }
@@ -105,8 +107,10 @@ func (c *conn) handshake() error {
 	return t.HandshakeContext(ctx)
 }
 
-// Read reads what the client sends. Before that it sends the replies that were kept back.
+// Read reads what the client sends. Before that it sends what was started to the store, and the
+// replies that were kept back.
 func (c *conn) Read(b []byte) (int, error) {
+	c.d.Store.Flush()
 	c.mu.Lock()
 	c.writeLocked()
 	c.mu.Unlock()
@@ -265,9 +269,32 @@ func (c *conn) beginBeside(p *plan, meta string) {
 		before.next = k
 	}
 	c.mu.Unlock()
-	if before == nil {
+	if before == nil && !c.start(k) {
 		c.d.workers.Run(work{c, k})
 	}
+}
+
+// start begins a command that the store can carry out without a goroutine.
+func (c *conn) start(k *call) bool {
+	return c.d.locks.start(c.during(&k.plan), &k.plan, k.meta, func(r reply, ok bool) {
+		if !ok {
+			c.d.workers.Run(work{c, k})
+			return
+		}
+		c.mu.Lock()
+		next := k.next
+		k.reply, k.ready = r, true
+		c.collectLocked()
+		writes := len(c.out) > 0 && !c.writing && !c.due
+		c.due = c.due || writes
+		c.mu.Unlock()
+		if next != nil {
+			c.d.workers.Run(work{c, next})
+		}
+		if writes {
+			c.d.workers.Run(work{c, nil})
+		}
+	})
 }
 
 // during returns the context of carrying out a plan.
@@ -278,8 +305,15 @@ func (c *conn) during(p *plan) context.Context {
 	return c.ctx
 }
 
-// carryOut carries out a command and those behind it that are about the same lock.
+// carryOut carries out a command and those behind it that are about the same lock. Without one it
+// writes replies.
 func (c *conn) carryOut(k *call) {
+	if k == nil {
+		c.mu.Lock()
+		c.due = false
+		c.writeLocked()
+		c.mu.Unlock()
+	}
 	for k != nil {
 		r := c.d.locks.do(c.during(&k.plan), &k.plan, k.meta)
 		c.mu.Lock()
@@ -311,7 +345,12 @@ func (c *conn) makeRoomLocked() {
 	for !c.broken && (len(c.queue) >= mostInFlight || len(c.out) >= mostKept) {
 		if len(c.out) >= mostKept && !c.writing {
 			c.writeLocked()
-		} else {
+			continue
+		}
+		c.mu.Unlock()
+		c.d.Store.Flush() // which may answer calls
+		c.mu.Lock()
+		if len(c.queue) >= mostInFlight || c.writing {
 			c.moved.Wait()
 		}
 	}
@@ -319,6 +358,7 @@ func (c *conn) makeRoomLocked() {
 
 // wait waits until all commands are answered.
 func (c *conn) wait() {
+	c.d.Store.Flush()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.queue) > 0 || c.writing || len(c.out) > 0 {

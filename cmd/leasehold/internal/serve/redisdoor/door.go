@@ -56,7 +56,7 @@ type Door struct {
 	end     context.CancelFunc // of workers that are idle
 }
 
-// work is a command to carry out.
+// work is a command to carry out, or, without one, replies to write.
 type work struct {
 	c *conn
 	k *call

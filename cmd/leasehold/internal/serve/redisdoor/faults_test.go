@@ -122,7 +122,13 @@ func (s lossy) Inspect(ctx context.Context, name string) (st store.State, err er
 // the replies to a holder are right or errors.
 func TestOneHolderWhileAnswersAreLost(t *testing.T) {
 	t.Parallel()
-	st := store.New(lossy{elsewhere()})
+	t.Run("started", func(t *testing.T) { testOneHolder(t, &starting{Engine: lossy{elsewhere()}}) })
+	t.Run("elsewhere", func(t *testing.T) { testOneHolder(t, lossy{elsewhere()}) })
+}
+
+func testOneHolder(t *testing.T, e store.Engine) {
+	t.Parallel()
+	st := store.New(e)
 	t.Cleanup(func() { st.Close() })
 	one, _ := open(t, Options{Store: st})
 	two, _ := open(t, Options{Store: st})

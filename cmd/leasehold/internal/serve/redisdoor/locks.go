@@ -48,10 +48,51 @@ func (l *locks) do(ctx context.Context, p *plan, meta string) reply {
 		r, err = l.look(ctx, p)
 	}
 	if err != nil {
-		return failed(codeOf(err) + " " + err.Error())
+		return failure(err)
 	}
 	return r
 }
+
+// start begins a plan that is one call of the store, and calls then with the reply. It returns false if
+// do has to carry out the plan; then gets ok false if that turns out later.
+func (l *locks) start(ctx context.Context, p *plan, meta string, then func(r reply, ok bool)) bool {
+	switch {
+	case p.verb == acquire && p.until == 0 && p.prefix < 0 && !p.tells:
+		r, err := acquisition(p, meta)
+		if err != nil {
+			return false
+		}
+		return l.store.StartAcquire(ctx, r, func(g store.Grant, err error) {
+			switch {
+			case err == nil:
+				l.held.set(g.Lease, l.now())
+				then(p.done, true)
+			case errors.Is(err, store.ErrBusy):
+				then(p.other, true)
+			default:
+				then(failure(err), true)
+			}
+		})
+	case p.verb == release:
+		g, ok := l.held.get(p.name, p.value)
+		if !ok {
+			return false
+		}
+		return l.store.StartRelease(ctx, store.ReleaseRequest{Lease: g.Lease}, func(err error) {
+			notHeld := errors.Is(err, store.ErrNotHeld)
+			if err != nil && !notHeld {
+				then(failure(err), true)
+				return
+			}
+			l.held.drop(g.Lease)
+			then(p.done, !notHeld) // a lease that do has to look for, if this one is gone
+		})
+	}
+	return false
+}
+
+// failure is the reply about an error.
+func failure(err error) reply { return failed(codeOf(err) + " " + err.Error()) }
 
 // codeOf returns the first word of an error reply. Clients send a command again for some words,
 // such as LOADING, so errors have others.
@@ -132,17 +173,22 @@ func (l *locks) inspect(ctx context.Context, name string) (store.State, error) {
 
 // acquire takes a lock that is free.
 func (l *locks) acquire(ctx context.Context, p *plan, meta string) (reply, error) {
-	owner, err := newOwner(p.value)
+	r, err := acquisition(p, meta)
 	if err != nil {
 		return reply{}, err
 	}
-	lease := store.Lease{Name: p.name, Owner: owner, Meta: meta, TTL: p.ttl}
-	g, err := l.store.Acquire(ctx, store.AcquireRequest{Lease: lease})
+	g, err := l.store.Acquire(ctx, r)
 	if err == nil {
 		l.held.set(g.Lease, l.now())
 		return p.done, nil
 	}
 	return l.notAcquired(ctx, p, err)
+}
+
+// acquisition is what the store is asked for.
+func acquisition(p *plan, meta string) (store.AcquireRequest, error) {
+	owner, err := newOwner(p.value)
+	return store.AcquireRequest{Lease: store.Lease{Name: p.name, Owner: owner, Meta: meta, TTL: p.ttl}}, err
 }
 
 // notAcquired returns the reply if a lock was not taken.

@@ -6,11 +6,13 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,9 +34,42 @@ func TestMain(m *testing.M) {
 }
 
 // engines are a store in this process, whose commands are carried out by the goroutine that reads
-// them, and one that could be elsewhere, whose commands are carried out side by side.
+// them, and two that could be elsewhere, whose commands are carried out side by side. One of these
+// has a goroutine for each.
 func engines() map[string]store.Engine {
-	return map[string]store.Engine{"in this process": memstore.New(nil).Engine(), "elsewhere": elsewhere()}
+	return map[string]store.Engine{"in this process": memstore.New(nil).Engine(), "elsewhere": elsewhere(), "started": &starting{Engine: elsewhere()}}
+}
+
+// starting is a store whose calls are started. Once they are flushed, it answers them in any order.
+type starting struct {
+	store.Engine
+	mu      sync.Mutex
+	started []func()
+}
+
+func (s *starting) StartAcquire(ctx context.Context, r store.AcquireRequest, done func(store.Grant, error)) bool {
+	return s.start(func() { done(s.Engine.Acquire(ctx, r)) })
+}
+
+func (s *starting) StartRelease(ctx context.Context, r store.ReleaseRequest, done func(error)) bool {
+	return s.start(func() { done(s.Engine.Release(ctx, r)) })
+}
+
+func (s *starting) start(call func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.started = append(s.started, call)
+	return true
+}
+
+func (s *starting) Flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rand.Shuffle(len(s.started), func(i, j int) { s.started[i], s.started[j] = s.started[j], s.started[i] })
+	for _, call := range s.started {
+		go call()
+	}
+	s.started = nil
 }
 
 type distant struct{ store.Engine }
