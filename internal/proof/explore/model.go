@@ -1,15 +1,3 @@
-// Package explore searches every interleaving of a small world in which the
-// production protocol runs: the quorum's attempts and votes, the lives of
-// leases and the formula of validity are the shipped code; nodes are
-// internal/proof/modelnode, which does what the scripts do.
-//
-// The world is N nodes and a few clients that attempt, hold, renew and release one
-// lock. Time passes in ticks, between any two steps, for as long as it likes: a client
-// may be paused anywhere, and no timer is punctual. Requests and answers arrive in any
-// order, at any time or never. Where a Model says so, nodes crash, forget, jump in
-// time, and messages arrive twice.
-//
-// The search is breadth first, so it finds a shortest path to a violation.
 package explore
 
 import (
