@@ -169,9 +169,7 @@ func (r *Report) Verdict() string {
 	if r.Recovered > 0 {
 		s += fmt.Sprintf("; after the last, every lock was granted again within %v", r.Recovered.Round(time.Millisecond))
 	}
-	if r.Config.Idle > 0 {
-		s += fmt.Sprintf("; nobody waited longer than %v for a lock that was available", r.Findings.Idle.Round(time.Millisecond))
-	}
+	s += fmt.Sprintf("; nobody waited longer than %v for a lock that was available", r.Findings.Idle.Round(time.Millisecond))
 	if r.CutShort {
 		s += "; cut short"
 	}
