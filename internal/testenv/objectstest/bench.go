@@ -108,7 +108,7 @@ func (k Kind) BenchmarkLock(b *testing.B) {
 func (k Kind) BenchmarkOneLock(b *testing.B) {
 	srv := k.Start(b, false)
 	url := srv.away(b)
-	hand, c := k.ByHand(b, url), leasehold.New(k.Store(b, url, Options{}), nil)
+	hand, c := k.ByHand(b, url), leasehold.New(k.Store(b, url, Options{Poll: time.Second}), nil)
 	for _, goroutines := range []int{2, 64} {
 		ways := []sidebyside.Way{{Name: "by-hand", Do: func(int) error {
 			for {
