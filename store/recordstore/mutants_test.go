@@ -17,7 +17,7 @@ func TestMechanismsAreNeeded(t *testing.T) {
 		{Name: "the age is a bound from below", File: "snapshot.go", Old: "first: back(at, b.age+since)", New: "first: back(at, b.age+since+time.Duration(*expiry)/4)", Run: "TestContestsUnderFaults"},
 		{Name: "a known beat goes on", File: "snapshot.go", Old: "l.first, l.own = min(l.first, known.first), known.own", New: "l.own = known.own", Run: "TestAgeOfABeat"},
 		{Name: "versions differ in a random number", File: "snapshot.go", Old: "id := rand.Uint64()", New: "id := uint64(1)", Run: "TestNoTwoVersionsAreAlike|TestFate"},
-		{Name: "a write that was applied is not made again", File: "snapshot.go", Old: "case slices.Contains(s.writes, id):\n\t\treturn applied", New: "case slices.Contains(s.writes, id):\n\t\treturn dead", Run: "TestFaults"},
+		{Name: "a write that was applied is not made again", File: "snapshot.go", Old: "case slices.Contains(s.writes, w.next.last()):\n\t\treturn applied", New: "case slices.Contains(s.writes, w.next.last()):\n\t\treturn dead", Run: "TestFaults"},
 		{Name: "a pending write is sent as it was", File: "register.go", Old: "case !errors.Is(err, ErrConflict):\n\t\t\tw.sent = true", New: "case !errors.Is(err, ErrConflict):\n\t\t\tw = nil", Run: "TestFaults"},
 		{Name: "an undo writes in any case", File: "store.go", Old: "t.end(store.ReleaseRequest{Lease: r, Undo: true})\n\t\t\t\tt.wrote = true", New: "t.end(store.ReleaseRequest{Lease: r, Undo: true})", Run: "TestNothingIsLeft"},
 		{Name: "an attempt that failed is undone", File: "store.go", Old: "if maybe {\n\t\t\ts.undo(r.Lease)", New: "if false {\n\t\t\ts.undo(r.Lease)", Run: "TestFaults"},

@@ -23,6 +23,7 @@ type register struct {
 	mu      sync.Mutex
 	last    *snapshot // the newest version known; nil: none
 	stale   bool      // a write has met another version
+	sent    uint64    // the identifier of the last write
 	shared  int       // how many steps read the record first, since others change it
 	steps   []*step   // that nobody has begun
 	writing bool
@@ -217,6 +218,9 @@ func (g *register) apply(steps []*step) (maybe bool, err error) {
 
 // send sends a write.
 func (g *register) send(ctx context.Context, w *write) (version string, err error) {
+	g.mu.Lock()
+	g.sent = w.next.last()
+	g.mu.Unlock()
 	d, informed := g.s.driver.(ChangeWriter)
 	if !informed {
 		return g.s.driver.Write(ctx, g.key, w.body, w.old.version, g.s.deletable(w.next))
@@ -282,7 +286,7 @@ func (g *register) read(ctx context.Context) (*snapshot, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.shared = max(0, g.shared-1); known != nil && known.version != snap.version {
+	if g.shared = max(0, g.shared-1); known != nil && known.version != snap.version && snap.last() != g.sent {
 		g.shared = sharedSteps
 	}
 	return snap, nil

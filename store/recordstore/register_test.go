@@ -274,6 +274,43 @@ func TestHandOffWithinAProcess(t *testing.T) {
 	})
 }
 
+// A look that finds a write of this client before its answer comes has not met another client: the next
+// step is one write, and reads nothing first.
+func TestLooksMeetOwnWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := lagging{&counted{Watcher: (&server{class: store.CrashSafe, pushes: true}).driver().(recordstore.Watcher)}}
+		s := open(polled{d}, &recordstore.Options{Poll: 300 * time.Millisecond}, virtual.Clock())
+		defer s.Close()
+		l, next := lease(time.Minute), lease(time.Minute)
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
+			t.Fatal(err)
+		}
+		granted := make(chan error, 1)
+		go func() {
+			_, err := s.Wait(t.Context(), store.WaitRequest{Lease: next}, nil)
+			granted <- err
+		}()
+		time.Sleep(5 * time.Second) // it has a place
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-granted; err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second) // nobody looks any more
+		reads, writes := d.reads.Load(), d.writes.Load()
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: next}); err != nil {
+			t.Fatal(err)
+		}
+		if r, w := d.reads.Load()-reads, d.writes.Load()-writes; r != 0 || w != 1 {
+			t.Errorf("the release took %d reads and %d writes, want 0 and 1", r, w)
+		}
+	})
+}
+
+// polled has no pushes.
+type polled struct{ recordstore.Driver }
+
 // A push that comes late does not take back what this client knows, and what it has written.
 func TestOlderPushesAreIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

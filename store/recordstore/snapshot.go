@@ -170,6 +170,14 @@ func (s *snapshot) life(key string) (life, bool) {
 	return l, ok
 }
 
+// last returns the identifier of the write that made the version, or 0 if there is no record.
+func (s *snapshot) last() uint64 {
+	if len(s.writes) == 0 {
+		return 0
+	}
+	return s.writes[len(s.writes)-1]
+}
+
 // maxWrites is how many writes a record remembers.
 const maxWrites = 16
 
@@ -233,10 +241,10 @@ const (
 
 // fateOf says what has become of w, in a record of which s was read after w was sent.
 func (s *snapshot) fateOf(w *write) fate {
-	switch id := w.next.writes[len(w.next.writes)-1]; {
+	switch {
 	case s.version == w.old.version:
 		return pending
-	case slices.Contains(s.writes, id):
+	case slices.Contains(s.writes, w.next.last()):
 		return applied
 	case !s.absent && s.number > w.old.number && s.number-w.old.number <= uint64(len(s.writes)):
 		return dead
