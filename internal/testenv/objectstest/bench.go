@@ -47,15 +47,20 @@ func (s *Server) away(b *testing.B) string {
 	return "http://" + p.Addr()
 }
 
-// requests is how many requests the door has seen.
-func (s *Server) requests() sidebyside.Cost {
-	total := 0
-	return sidebyside.Cost{Unit: "requests", Total: func() float64 {
-		for _, n := range s.Taken() {
-			total += n
+// requests is how many the door has seen.
+func (s *Server) requests() []sidebyside.Cost {
+	reads, all := 0, 0
+	total := func(n *int) func() float64 {
+		return func() float64 {
+			for method, taken := range s.Taken() {
+				if all += taken; method == http.MethodGet {
+					reads += taken
+				}
+			}
+			return float64(*n)
 		}
-		return float64(total)
-	}}
+	}
+	return []sidebyside.Cost{{Unit: "requests", Total: total(&all)}, {Unit: "reads", Total: total(&reads)}}
 }
 
 // BenchmarkLock compares a lock and its release with what people write by hand: an object that is
@@ -72,7 +77,7 @@ func (k Kind) BenchmarkLock(b *testing.B) {
 	for _, at := range []struct {
 		name, url string
 		costs     []sidebyside.Cost
-	}{{"near", srv.Direct, near}, {"away", srv.away(b), []sidebyside.Cost{srv.requests()}}} {
+	}{{"near", srv.Direct, near}, {"away", srv.away(b), srv.requests()}} {
 		hand, s := k.ByHand(b, at.url), k.Store(b, at.url, Options{})
 		for _, goroutines := range []int{1, 64} {
 			versions, run := make([]string, goroutines), rand.Text()
@@ -124,7 +129,7 @@ func (k Kind) BenchmarkOneLock(b *testing.B) {
 			}
 			return l.Release(b.Context())
 		}}}
-		b.Run(fmt.Sprint(goroutines), func(b *testing.B) { sidebyside.Measure(b, goroutines, ways, srv.requests()) })
+		b.Run(fmt.Sprint(goroutines), func(b *testing.B) { sidebyside.Measure(b, goroutines, ways, srv.requests()...) })
 	}
 }
 
