@@ -58,10 +58,6 @@ func TestLinksBetweenErrorsAndTroubleshooting(t *testing.T) {
 
 // inner has texts that no user sees, and why.
 var inner = map[string]string{
-	"the runtime does not handle":                              "package sigaction then takes no signal for ignored",
-	"several tables look like that of the handlers":            "package sigaction then takes no signal for ignored",
-	"there is no table of the handlers":                        "package sigaction then takes no signal for ignored",
-	"not a line of maps":                                       "package sigaction then takes no signal for ignored",
 	"it is no frame":                                           "the reader of a log skips the bytes",
 	"recordstore: the record has another version":              "the step is made again",
 	"recordstore: the engine refuses the request":              "the refusal that it wraps is told",

@@ -28,8 +28,8 @@ command leaves in the background run on without the lock.
 
 All signals that can be caught are passed on, except SIGCHLD, SIGPIPE, SIGURG and
 SIGPROF: to the command alone, and if it dies of the signal, to its process group as
-well. Ctrl-C and Ctrl-\ reach the whole group, as on any terminal. Signals that were
-ignored when leasehold started are ignored in the command. While run waits for the
+well. Ctrl-C and Ctrl-\ reach the whole group, as on any terminal. SIGHUP and SIGINT
+are ignored in the command if they were when leasehold started. While run waits for the
 lock, SIGHUP, SIGINT, SIGQUIT, SIGABRT, SIGALRM, SIGTERM and SIGXCPU end the wait. If a
 signal ended the command or the wait, leasehold dies of the same signal, without a core
 dump: Ctrl-C ends the script or the loop around it, unless the command handles Ctrl-C.

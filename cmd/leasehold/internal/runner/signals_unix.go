@@ -23,12 +23,10 @@ func Signals() (sigs []os.Signal) {
 }
 
 // Ignored are the signals that were ignored when we were started, and that we have to go on
-// ignoring. The command ignores these, and others that we need.
+// ignoring, as the command does.
 func Ignored() (sigs []os.Signal) {
 	for _, s := range sigaction.Ignored() {
-		if s != syscall.SIGCHLD && s != syscall.SIGURG && s != syscall.SIGPROF && s != syscall.SIGCONT {
-			sigs = append(sigs, s)
-		}
+		sigs = append(sigs, s)
 	}
 	return sigs
 }

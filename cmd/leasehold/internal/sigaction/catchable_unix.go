@@ -4,12 +4,18 @@ package sigaction
 
 import (
 	"os/signal"
+	"slices"
 	"syscall"
 )
 
-// Known holds of SIGHUP and SIGINT whether they were ignored when the program started, which
-// package os/signal knows until the program asks for them.
-var Known = map[syscall.Signal]bool{syscall.SIGHUP: signal.Ignored(syscall.SIGHUP), syscall.SIGINT: signal.Ignored(syscall.SIGINT)}
+// ignored are those of SIGHUP and SIGINT that were ignored when the program started. Package
+// os/signal knows it until the program asks for them.
+var ignored = slices.DeleteFunc([]syscall.Signal{syscall.SIGHUP, syscall.SIGINT}, func(sig syscall.Signal) bool { return !signal.Ignored(sig) })
+
+// Ignored returns which of SIGHUP and SIGINT were ignored when the program started, as by
+// nohup, or in the background of a script. Of other signals that cannot be known: the
+// language's runtime has replaced what it found.
+func Ignored() []syscall.Signal { return slices.Clone(ignored) }
 
 // Catchable are all signals that can be caught, less those that mean something to us alone
 // (SIGCHLD, SIGPIPE, and SIGURG and SIGPROF, which the language's runtime uses), and those

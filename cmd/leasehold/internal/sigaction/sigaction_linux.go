@@ -9,31 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Signals are numbered from 1 to last.
-const last = 64
-
 // action is a kernel_sigaction, larger than that of any architecture. All zeros are
 // the default action.
 type action [8]uintptr
 
-// handler returns the address of the handler, SIG_DFL (0) or SIG_IGN (1), and false on an
-// architecture where another field comes first.
-func (a *action) handler() (uintptr, bool) {
-	return a[0], !strings.HasPrefix(runtime.GOARCH, "mips")
-}
-
-func rtSigaction(sig syscall.Signal, set, old *action) bool {
+func setAction(sig syscall.Signal, a *action) bool {
 	size := uintptr(8) // of a set of signals
 	if strings.HasPrefix(runtime.GOARCH, "mips") {
 		size = 16
 	}
-	_, _, err := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(old)), size, 0, 0)
+	_, _, err := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(a)), 0, size, 0, 0)
 	return err == 0
 }
 
 // fatal makes sig end the program when it arrives at this thread.
 func fatal(sig syscall.Signal) bool {
-	if sig != syscall.SIGKILL && !rtSigaction(sig, &action{}, nil) {
+	if sig != syscall.SIGKILL && !setAction(sig, &action{}) {
 		return false
 	}
 	var set unix.Sigset_t

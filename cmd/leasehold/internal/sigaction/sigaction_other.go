@@ -11,17 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ignored returns the signals that were ignored when the program started, as far as package
-// os/signal knows.
-func Ignored() (sigs []syscall.Signal) {
-	for sig, ignored := range Known {
-		if ignored {
-			sigs = append(sigs, sig)
-		}
-	}
-	return sigs
-}
-
 // fatal makes sig end the program. The language's runtime does that for a few signals only;
 // for others a shell, which becomes this process, sends itself the signal.
 func fatal(sig syscall.Signal) bool {

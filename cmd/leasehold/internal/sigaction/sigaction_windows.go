@@ -8,8 +8,5 @@ func Die(syscall.Signal, bool) {}
 // Ignored returns nil.
 func Ignored() []syscall.Signal { return nil }
 
-// Known is empty.
-var Known map[syscall.Signal]bool
-
 // Catchable are the signals that can be caught.
 func Catchable() []syscall.Signal { return []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} }

@@ -21,7 +21,7 @@ func init() {
 	Unhandled()
 	go func() {
 		for s := range caught {
-			if sig := s.(syscall.Signal); sig != winch && !slices.Contains(sigaction.Ignored(), sig) {
+			if sig := s.(syscall.Signal); sig != winch {
 				sigaction.Die(sig, false)
 				os.Exit(128 + int(sig)) // as a shell reports it
 			}
@@ -39,7 +39,7 @@ func Handled() { signal.Stop(caught) }
 func Unhandled() {
 	var all []os.Signal
 	for _, sig := range sigaction.Catchable() {
-		if !sigaction.Known[sig] { // or it would not be ignored any more
+		if !slices.Contains(sigaction.Ignored(), sig) { // or it would not be ignored any more
 			all = append(all, sig)
 		}
 	}
