@@ -17,7 +17,7 @@ var project = rules{
 		{"cmd/leasehold/internal/serve/rights", "cmd/leasehold/internal/serve/workers"},
 		{"internal/testenv/objectstest"},
 		{"cmd/leasehold/internal/runner", "cmd/leasehold/internal/lab/torture", "cmd/leasehold/internal/lab/stories", "internal/lab/load", "cmd/leasehold/internal/doctor"},
-		{"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/cli/quit", "cmd/leasehold/internal/manual"},
+		{"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/cli/quit", "cmd/leasehold/internal/manual", "cmd/leasehold/internal/voice"},
 		{"cmd/leasehold/internal/sigaction", "cmd/leasehold/internal/help", "cmd/leasehold/internal/screen"},
 		{"adapters/internal/tally", "adapters/synclocker", "internal/testenv/adaptertest", "internal/testenv/idle"},
 		{"adapters/internal/held"},

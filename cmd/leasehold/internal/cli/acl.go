@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 	"github.com/spf13/cobra"
 )
@@ -73,7 +74,7 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
 			for _, u := range uses {
 				use, ok := aclUses[u]
 				if !ok {
-					return usage(c, "--for %s: there are %s", shown(u), aclUsesHelp)
+					return usage(c, "--for %s: there are %s", voice.Shown(u), aclUsesHelp)
 				}
 				rule.Uses |= use
 			}
@@ -105,7 +106,7 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
 			if err != nil {
 				return usage(c, "--user: %s", strings.TrimPrefix(err.Error(), "redis: "))
 			}
-			p.voice.note("replace %s in the rule by the password of %s, and run it on every server", redisadmin.Password, shown(rule.User))
+			p.voice.Note("replace %s in the rule by the password of %s, and run it on every server", redisadmin.Password, voice.Shown(rule.User))
 			_, err = fmt.Fprintln(p.stdout, line)
 			return err
 		},

@@ -5,6 +5,7 @@ import (
 	neturl "net/url"
 	"strings"
 
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/leasehold-dev/leasehold/store/etcdstore"
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 	"github.com/spf13/cobra"
@@ -24,7 +25,7 @@ func etcdACL(p *program, c *cobra.Command, url, user, prefix string, uses redisa
 		user = name
 	}
 	if user == "" || strings.Contains(user, ":") {
-		return usage(c, "--user %s: etcd cannot have a user of that name", shown(user))
+		return usage(c, "--user %s: etcd cannot have a user of that name", voice.Shown(user))
 	}
 	name := shellWord(user)
 	lines := []string{"etcdctl role add " + name}
@@ -39,7 +40,7 @@ func etcdACL(p *program, c *cobra.Command, url, user, prefix string, uses redisa
 		lines = append(lines, fmt.Sprintf("etcdctl role grant-permission %s %s %s%s", name, kind, shellWord(r.Key), all))
 	}
 	lines = append(lines, "etcdctl user add "+name, fmt.Sprintf("etcdctl user grant-role %s %s", name, name))
-	p.voice.note(`run the commands as root of etcd, and enter a password for %s; rights count once "etcdctl auth enable" was given`, shown(user))
+	p.voice.Note(`run the commands as root of etcd, and enter a password for %s; rights count once "etcdctl auth enable" was given`, voice.Shown(user))
 	_, err = fmt.Fprintln(p.stdout, strings.Join(lines, "\n"))
 	return err
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/leasehold-dev/leasehold/store/kubernetesstore"
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 	"github.com/spf13/cobra"
@@ -27,7 +28,7 @@ func kubernetesACL(p *program, c *cobra.Command, url, account string, uses redis
 	if err != nil {
 		return err
 	}
-	p.voice.note("pipe it to \"kubectl apply -f -\"; the pod has serviceAccountName: %s", shown(account))
+	p.voice.Note("pipe it to \"kubectl apply -f -\"; the pod has serviceAccountName: %s", voice.Shown(account))
 	_, err = fmt.Fprint(p.stdout, text)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 	"github.com/leasehold-dev/leasehold/store/zkstore"
 	"github.com/spf13/cobra"
@@ -24,7 +25,7 @@ func zookeeperACL(p *program, c *cobra.Command, url, user string) error {
 		user, _, _ = strings.Cut(access.Auth[0].ID, ":")
 	}
 	if user == "" || strings.ContainsAny(user, ": \t\n") {
-		return usage(c, "--user %s: a name without spaces and colons", shown(user))
+		return usage(c, "--user %s: a name without spaces and colons", voice.Shown(user))
 	}
 	base, rule := access.Base, "auth::cdrwa"
 	for _, r := range access.Readers {
@@ -37,7 +38,7 @@ func zookeeperACL(p *program, c *cobra.Command, url, user string) error {
 		}
 	}
 	lines = append(lines, "setAcl -R "+base+" "+rule)
-	p.voice.note("replace %s by the password of %s, and give the commands to zkCli.sh, connected to one server", redisadmin.Password, shown(user))
+	p.voice.Note("replace %s by the password of %s, and give the commands to zkCli.sh, connected to one server", redisadmin.Password, voice.Shown(user))
 	_, err = fmt.Fprintln(p.stdout, strings.Join(lines, "\n"))
 	return err
 }

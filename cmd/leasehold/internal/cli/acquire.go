@@ -10,11 +10,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/spf13/cobra"
 )
 
 // locker acquires locks for commands, and releases them.
@@ -36,14 +36,14 @@ func (p locker) acquire(c *cobra.Command, o runFlags, sigs *signals, name string
 	if err == nil && sig != 0 { // granted in the very moment we were asked to go
 		l.WaiveMinHold()
 		if released := l.Release(context.Background()); released != nil {
-			p.voice.note("warning: %s may stay taken for the TTL: %s", namesOf(l), p.voice.text(released))
+			p.voice.Note("warning: %s may stay taken for the TTL: %s", namesOf(l), p.voice.Text(released))
 		}
 	}
 	if err == nil && sig == 0 {
 		return st, l, nil
 	}
 	if closed := st.Close(); closed != nil {
-		p.voice.note("warning: closing the store: %v", closed)
+		p.voice.Note("warning: closing the store: %v", closed)
 	}
 	var busy *leasehold.BusyError
 	switch {
@@ -57,7 +57,7 @@ func (p locker) acquire(c *cobra.Command, o runFlags, sigs *signals, name string
 		if nested(err) {
 			after = ": held by a \"leasehold run\" that we run under" + after
 		}
-		p.voice.note("%v", busyError(busy, after))
+		p.voice.Note("%v", busyError(busy, after))
 		err = &exitError{code: o.busyCode}
 	}
 	return nil, nil, err
@@ -72,8 +72,8 @@ func (p locker) wait(ctx context.Context, o runFlags, st *store.Store, name stri
 		ctx, cancel = context.WithDeadline(ctx, until)
 		defer cancel()
 	}
-	w := newWaiting(p.voice, name, max(o.wait, 0))
-	defer w.end()
+	w := voice.NewWaiting(p.voice, name, max(o.wait, 0))
+	defer w.End()
 	var itself atomic.Bool
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -84,7 +84,7 @@ func (p locker) wait(ctx context.Context, o runFlags, st *store.Store, name stri
 			cancel()
 			return
 		}
-		w.because(reason)
+		w.Because(reason)
 	}
 	lock := o.lock(client(p.program, st), name, options)
 	if o.try {
@@ -104,7 +104,7 @@ func (p locker) wait(ctx context.Context, o runFlags, st *store.Store, name stri
 // client returns a client for commands.
 func client(p *program, st *store.Store) *leasehold.Client {
 	return leasehold.New(st, &leasehold.Options{
-		Logger: p.voice.logger(),
+		Logger: p.voice.Logger(),
 		Trace:  func(context.Context) string { return os.Getenv(traceVar) },
 	})
 }
@@ -138,15 +138,15 @@ func (p locker) releaseAndClose(sigs *signals, st *store.Store, l lease, until t
 	switch {
 	case reachedMaxHold(err): // --min-hold is as long, and the command had ended before
 	case errors.Is(err, leasehold.ErrLost):
-		p.voice.error("%v", err)
+		p.voice.Error("%v", err)
 		code = runner.CodeLost
 	case errors.Is(err, context.Canceled): // left to the store
-		p.voice.note("%s", strings.ReplaceAll(strings.TrimSuffix(err.Error(), "\n"+context.Canceled.Error()), "MinHold", "--min-hold"))
+		p.voice.Note("%s", strings.ReplaceAll(strings.TrimSuffix(err.Error(), "\n"+context.Canceled.Error()), "MinHold", "--min-hold"))
 	case err != nil:
-		p.voice.note("warning: %s may stay taken for the TTL: %s", namesOf(l), p.voice.text(err))
+		p.voice.Note("warning: %s may stay taken for the TTL: %s", namesOf(l), p.voice.Text(err))
 	}
 	if err := st.Close(); err != nil {
-		p.voice.note("warning: closing the store: %v", err)
+		p.voice.Note("warning: closing the store: %v", err)
 	}
 	return code
 }

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/spf13/cobra"
 )
 
 // FuzzArgs gives the command any arguments, one a line, up to where it would
@@ -41,7 +41,7 @@ func FuzzArgs(f *testing.F) {
 		if strings.HasPrefix(args[0], "__complete") { // looks at stores
 			return
 		}
-		p := &program{stdin: null, stdout: null, stderr: null, voice: &voice{w: null, queue: make(chan utterance, 1)}}
+		p := &program{stdin: null, stdout: null, stderr: null, voice: voice.New(null)}
 		root := p.root()
 		var asked *cobra.Command
 		only(root, func(c *cobra.Command) { asked = c })
@@ -103,7 +103,7 @@ func where(t *testing.T, p *program, c *cobra.Command) {
 // accepted parses the arguments of run once more, with the flags in hand.
 func accepted(t *testing.T, args []string) {
 	t.Helper()
-	p := &program{voice: &voice{}}
+	p := &program{voice: &voice.Voice{}}
 	o := runFlags{ttl: leasehold.DefaultTTL, busyCode: codeBusy}
 	root := p.root()
 	c := &cobra.Command{Use: "run", RunE: func(c *cobra.Command, args []string) error {

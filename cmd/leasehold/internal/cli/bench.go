@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/spf13/cobra"
 )
 
 const (
@@ -126,8 +126,8 @@ func (p bench) run(c *cobra.Command, o benchFlags) error {
 	caps := st.Caps()
 	closed := st.Close()
 	sig := stop()
-	p.voice.status("")
-	p.voice.flush(time.Second) // the table comes after the progress
+	p.voice.Status("")
+	p.voice.Flush(time.Second) // the table comes after the progress
 	if err := p.tell(caps, o, results); err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (p bench) run(c *cobra.Command, o benchFlags) error {
 	}
 	for _, r := range results {
 		if r.Operations == 0 {
-			return fmt.Errorf("with %s no lock was acquired and released within %s: %w", goroutines(r.Goroutines), brief(o.dur), orSlow(r.Err))
+			return fmt.Errorf("with %s no lock was acquired and released within %s: %w", goroutines(r.Goroutines), voice.Brief(o.dur), orSlow(r.Err))
 		}
 	}
 	return nil
@@ -191,10 +191,10 @@ func (p bench) progress(numbers int) func(round, i int, r load.Result) {
 		parts = append(parts[:i:i], fmt.Sprintf("%s %s/s", goroutines(r.Goroutines), load.Thousands(r.PerSecond)))
 		line := fmt.Sprintf("round %d of %d: %s", round+1, benchRounds, strings.Join(parts, ", "))
 		switch {
-		case p.voice.screen:
-			p.voice.status(line)
+		case p.voice.Screen:
+			p.voice.Status(line)
 		case i == numbers-1:
-			p.voice.note("%s", line)
+			p.voice.Note("%s", line)
 		}
 	}
 }
@@ -218,7 +218,7 @@ func (p bench) tell(caps store.Caps, o benchFlags, results []load.Summary) error
 	for i, r := range results {
 		rows[i].Summary = r
 		if r.Err != nil && r.Operations > 0 {
-			p.voice.note("with %s, %d operations failed; the first: %v", goroutines(r.Goroutines), r.Errors, r.Err)
+			p.voice.Note("with %s, %d operations failed; the first: %v", goroutines(r.Goroutines), r.Errors, r.Err)
 		}
 	}
 	return load.Print(p.stdout, rows)
@@ -261,7 +261,7 @@ func benchJSONOf(caps store.Caps, o benchFlags, results []load.Summary) benchJSO
 			ClientCPU: micros(r.CPU), Allocs: r.Allocs,
 		}
 		if r.Err != nil {
-			one.Error = safe(r.Err.Error())
+			one.Error = voice.Safe(r.Err.Error())
 		}
 		j.Results = append(j.Results, one)
 	}

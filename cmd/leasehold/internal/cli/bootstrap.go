@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -54,7 +55,7 @@ func (p operator) bootstrap(c *cobra.Command, wait time.Duration, force bool) er
 	if s.usage != redisScheme.usage {
 		return usage(c, "this store has no quarantine to end: bootstrap is for redis://")
 	}
-	log, settle := p.voice.storeLogger()
+	log, settle := p.voice.StoreLogger()
 	declared, err := whenStarted(c.Context(), p.voice, wait, func() ([]redisadmin.Declared, error) {
 		return redisadmin.Bootstrap(c.Context(), url, &redisstore.Options{Logger: log}, force)
 	})
@@ -73,7 +74,7 @@ func (p operator) bootstrap(c *cobra.Command, wait time.Duration, force bool) er
 
 // whenStarted calls declare again, for wait at most, while servers are still starting. Such
 // a server refuses connections, or loads its data.
-func whenStarted(ctx context.Context, v *voice, wait time.Duration, declare func() ([]redisadmin.Declared, error)) ([]redisadmin.Declared, error) {
+func whenStarted(ctx context.Context, v *voice.Voice, wait time.Duration, declare func() ([]redisadmin.Declared, error)) ([]redisadmin.Declared, error) {
 	const pause = 100 * time.Millisecond
 	for end, said := time.Now().Add(wait), false; ; {
 		declared, err := declare()
@@ -81,7 +82,7 @@ func whenStarted(ctx context.Context, v *voice, wait time.Duration, declare func
 			return declared, err
 		}
 		if !said {
-			v.note("waiting up to %s for servers to start: %s", short(wait), notStarted(err))
+			v.Note("waiting up to %s for servers to start: %s", voice.Short(wait), notStarted(err))
 			said = true
 		}
 		if !clock.Sleep(ctx, pause) {
@@ -94,7 +95,7 @@ func whenStarted(ctx context.Context, v *voice, wait time.Duration, declare func
 func notStarted(err error) string {
 	var quorum *store.QuorumError
 	if !errors.As(err, &quorum) || len(quorum.Nodes) == 1 {
-		return plainError(err)
+		return voice.Plain(err)
 	}
 	return quorum.Summary() + ": " + store.Silent(quorum.Nodes)
 }

@@ -7,12 +7,12 @@ import (
 	"os"
 	"os/user"
 
-	"github.com/spf13/cobra"
-
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/spf13/cobra"
 )
 
 func breakCommand(p *program) *cobra.Command {
@@ -88,7 +88,7 @@ func breakLease(p *program, c *cobra.Command, r leasehold.BreakRequest) error {
 		var busy *leasehold.BusyError
 		if !told && errors.As(reason, &busy) {
 			told = true
-			p.voice.note("broken: the lease cannot be renewed any more; lock %q is free when its holder, %s, has learned of that and has stopped, or in %s if it does not", r.Name, busy.Holder, brief(busy.ExpiresIn))
+			p.voice.Note("broken: the lease cannot be renewed any more; lock %q is free when its holder, %s, has learned of that and has stopped, or in %s if it does not", r.Name, busy.Holder, voice.Brief(busy.ExpiresIn))
 		}
 	}
 	ctx, stop := listen().during(context.Background())
@@ -96,7 +96,7 @@ func breakLease(p *program, c *cobra.Command, r leasehold.BreakRequest) error {
 	sig := stop()
 	switch {
 	case sig != 0 && told:
-		p.voice.note("the lease stays broken, and the lock becomes free without this command")
+		p.voice.Note("the lease stays broken, and the lock becomes free without this command")
 		fallthrough
 	case sig != 0:
 		return endedBy(sig)
@@ -107,9 +107,9 @@ func breakLease(p *program, c *cobra.Command, r leasehold.BreakRequest) error {
 	case err != nil:
 		return err
 	case r.Now:
-		p.voice.note("the lease with token %v is over; its holder may not know of that before its next renewal, so until then only fencing tokens protect what the lock protects", r.Token)
+		p.voice.Note("the lease with token %v is over; its holder may not know of that before its next renewal, so until then only fencing tokens protect what the lock protects", r.Token)
 	default:
-		p.voice.note("the lease with token %v is over", r.Token)
+		p.voice.Note("the lease with token %v is over", r.Token)
 	}
 	return nil
 }

@@ -1,6 +1,3 @@
-// Package cli is the leasehold command: its flags, what it prints, and its exit
-// codes. Messages of the command itself go to standard error; standard
-// output is for what was asked for, and under "run" it is the child's alone.
 package cli
 
 import (
@@ -8,17 +5,17 @@ import (
 	"os"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/help"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/sigaction"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
+	"github.com/spf13/cobra"
 )
 
 // Main runs the command with args, less the program's own name, and returns the
 // code to exit with, or ends the program by a signal. Call it once in a process.
 func Main(args []string, stdin, stdout, stderr *os.File) int {
 	p := &program{stdin: stdin, stdout: stdout, stderr: stderr}
-	p.voice = newVoice(stderr)
+	p.voice = voice.New(stderr)
 	root := p.root()
 	root.SetArgs(args)
 	err := root.Execute()
@@ -26,11 +23,11 @@ func Main(args []string, stdin, stdout, stderr *os.File) int {
 	switch {
 	case err == nil:
 	case !errors.As(err, &exit):
-		p.voice.fail(err)
+		p.voice.Fail(err)
 	case exit.err != nil:
-		p.voice.fail(exit.err)
+		p.voice.Fail(exit.err)
 	}
-	p.voice.flush(time.Second)
+	p.voice.Flush(time.Second)
 	if exit != nil && exit.sig != 0 {
 		sigaction.Die(exit.sig, exit.typed)
 	}
@@ -57,8 +54,8 @@ name, on one machine or many, only one runs at a time.`,
 	root.SetFlagErrorFunc(flagError)
 	f := root.PersistentFlags()
 	p.where.add(f)
-	f.BoolVarP(&p.voice.quiet, "quiet", "q", false, "print only errors")
-	f.BoolVarP(&p.voice.verbose, "verbose", "v", false, "print debug messages as well")
+	f.BoolVarP(&p.voice.Quiet, "quiet", "q", false, "print only errors")
+	f.BoolVarP(&p.voice.Verbose, "verbose", "v", false, "print debug messages as well")
 	op := operator{p}
 	root.AddCommand(p.runCommand(), acquireCommand(p), releaseCommand(p), waitCommand(p), breakCommand(p), resizeCommand(p), electCommand(p), watchCommand(p), serveCommand(p), p.lsCommand(), p.showCommand(), op.bootstrapCommand(), op.replaceCommand(), op.doctorCommand(), p.aclCommand(), op.schemaCommand(), p.labCommand(), bench{p}.command(), manCommand(),
 		help.Topic("stores", "What --store takes: the URLs of stores", storesHelp()),
@@ -91,7 +88,7 @@ func strict(root *cobra.Command) {
 type program struct {
 	stdin, stdout, stderr *os.File
 
-	voice *voice
+	voice *voice.Voice
 	where storeFlags
 
 	report textfile // about the command that is run

@@ -54,7 +54,7 @@ func (p *program) completeName(c *cobra.Command, toComplete string) ([]string, c
 // askBriefly calls fn with the store if that can be opened at once, and creates
 // nothing.
 func askBriefly(p *program, c *cobra.Command, fn func(context.Context, *store.Store)) {
-	p.voice.quiet = true
+	p.voice.Quiet = true
 	if p.wouldCreate(c) {
 		return
 	}

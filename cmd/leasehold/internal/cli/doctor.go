@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/doctor"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/screen"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/spf13/cobra"
 )
 
 // doctorFlags are the flags of "doctor".
@@ -86,10 +86,10 @@ func (p operator) doctor(c *cobra.Command, o doctorFlags) error {
 	if !ok {
 		return fmt.Errorf("doctor cannot examine stores of the scheme %s", s.names[0])
 	}
-	p.voice.status("examining the store ...")
+	p.voice.Status("examining the store ...")
 	findings, err := examine(context.Background(), url, o) // a signal just ends us: what is tried ends by itself
-	p.voice.status("")
-	p.voice.flush(time.Second)
+	p.voice.Status("")
+	p.voice.Flush(time.Second)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (p operator) doctor(c *cobra.Command, o doctorFlags) error {
 		err = writeJSON(p.stdout, struct {
 			Findings []doctor.Finding `json:"findings"`
 		}{findings})
-	case !p.voice.quiet:
+	case !p.voice.Quiet:
 		err = writeFindings(p.stdout, findings, screen.ColoursOn(p.stdout))
 	}
 	if worst := doctor.Worst(findings); err == nil && worst > doctor.Info {
@@ -111,7 +111,7 @@ func (p operator) doctor(c *cobra.Command, o doctorFlags) error {
 }
 
 // oneLine is text of others, servers among them, as it can be printed.
-func oneLine(s string) string { return strings.Join(strings.Fields(safe(s)), " ") }
+func oneLine(s string) string { return strings.Join(strings.Fields(voice.Safe(s)), " ") }
 
 // writeFindings prints findings for people, grouped by code.
 func writeFindings(w io.Writer, findings []doctor.Finding, in screen.Colours) error {
@@ -124,7 +124,7 @@ func writeFindings(w io.Writer, findings []doctor.Finding, in screen.Colours) er
 		}
 		fmt.Fprint(&b, "  ")
 		if f.Node != "" {
-			fmt.Fprintf(&b, "%s: ", safe(f.Node))
+			fmt.Fprintf(&b, "%s: ", voice.Safe(f.Node))
 		}
 		fmt.Fprintln(&b, f.Message)
 		if i == len(findings)-1 || findings[i+1].Code != f.Code || findings[i+1].Severity != f.Severity {
@@ -154,7 +154,7 @@ func summary(counts map[doctor.Severity]int, in screen.Colours) string {
 	var parts []string
 	for _, s := range []doctor.Severity{doctor.Error, doctor.Warning} {
 		if n := counts[s]; n > 0 {
-			parts = append(parts, colourOf(in, s)(count(n, s.String())))
+			parts = append(parts, colourOf(in, s)(voice.Count(n, s.String())))
 		}
 	}
 	if len(parts) == 0 {

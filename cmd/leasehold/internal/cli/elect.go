@@ -3,15 +3,13 @@ package cli
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"syscall"
-	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
+	"github.com/spf13/cobra"
 )
 
 func electCommand(p *program) *cobra.Command {
@@ -81,13 +79,13 @@ func elect(p *program, c *cobra.Command, o runFlags, args []string) error {
 	d.signals.cancel = func() { cancel(nil) }
 	d.signals.terminal = runner.HasTerminal()
 	d.signals.unheard = func(sig syscall.Signal) {
-		p.voice.note("%v: no command runs that it could be passed on to; still a candidate of %q", sig, name)
+		p.voice.Note("%v: no command runs that it could be passed on to; still a candidate of %q", sig, name)
 	}
 	go d.signals.relay(listen())
 	st, err := p.openStore(ctx, c)
 	if err == nil {
 		d.cmd.Tether = tether(st)
-		client := leasehold.New(st, &leasehold.Options{Logger: p.voice.electionLogger()})
+		client := leasehold.New(st, &leasehold.Options{Logger: p.voice.ContendingLogger()})
 		options.OnWait = func(reason error) {
 			if nested(reason) {
 				cancel(nestedError(name))
@@ -98,7 +96,7 @@ func elect(p *program, c *cobra.Command, o runFlags, args []string) error {
 		err = client.Election(name).With(options).Run(ctx, d.lead)
 		d.elected() // or given up
 		if closed := st.Close(); closed != nil {
-			p.voice.note("warning: closing the store: %v", closed)
+			p.voice.Note("warning: closing the store: %v", closed)
 		}
 	}
 	sig := d.signals.ending()
@@ -122,7 +120,7 @@ type candidate struct {
 	budget  runner.Budget
 	cmd     runner.Command
 	signals relay
-	waiting *waiting // while it contends and was told why
+	waiting *voice.Waiting // while it contends and was told why
 
 	// How the last command ended.
 	failed error // it cannot be started
@@ -133,15 +131,15 @@ type candidate struct {
 // because reports why the candidate does not lead.
 func (d *candidate) because(reason error) {
 	if d.waiting == nil {
-		d.waiting = newWaiting(d.p.voice, d.name, 0)
+		d.waiting = voice.NewWaiting(d.p.voice, d.name, 0)
 	}
-	d.waiting.because(reason)
+	d.waiting.Because(reason)
 }
 
 // elected ends what because has begun.
 func (d *candidate) elected() {
 	if d.waiting != nil {
-		d.waiting.end()
+		d.waiting.End()
 		d.waiting = nil
 	}
 }
@@ -154,7 +152,7 @@ func (d *candidate) lead(_ context.Context, l *leasehold.Lease) error {
 		return nil // asked to end just before
 	}
 	defer d.signals.end()
-	d.p.voice.note("leading %q with token %v", d.name, l.Token())
+	d.p.voice.Note("leading %q with token %v", d.name, l.Token())
 	o := runUnder(d.p, signals, singleLease{l}, d.budget, d.cmd, false)
 	o.Reap()
 	if _, ok := o.Err.(*runner.StartError); ok {
@@ -250,38 +248,4 @@ func (r *relay) hungUp() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.hangup
-}
-
-// electionLogger is for a client that contends again after what it logs: it prints why and
-// when, and other warnings. Losses are left to what runs the command.
-func (v *voice) electionLogger() *slog.Logger {
-	if v.verbose {
-		return v.logger()
-	}
-	return slog.New(&electionLog{logHandler{least: slog.LevelWarn, say: v.remark}})
-}
-
-// electionLog prints the log records of a candidate's client.
-type electionLog struct{ logHandler }
-
-func (h *electionLog) Handle(ctx context.Context, r slog.Record) error {
-	if r.Message == "lease lost" {
-		return nil
-	}
-	if r.Message != "contending again" {
-		return h.logHandler.Handle(ctx, r)
-	}
-	var why slog.Value
-	var pause time.Duration
-	r.Attrs(func(a slog.Attr) bool {
-		switch a.Key {
-		case "err":
-			why = a.Value
-		case "pause":
-			pause = a.Value.Duration()
-		}
-		return true
-	})
-	h.say(remark{text: fmt.Sprintf("%v: contending again in %s", why, brief(pause))})
-	return nil
 }

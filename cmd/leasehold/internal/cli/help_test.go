@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -17,7 +18,7 @@ const widest = 105
 // Every command says what it does, in lines that a terminal can show, and names the values
 // of its flags in capitals, as its texts do when they speak of them.
 func TestHelpNamesTheValuesOfFlags(t *testing.T) {
-	p := &program{voice: &voice{}}
+	p := &program{voice: &voice.Voice{}}
 	commands, flags := 0, 0
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
@@ -64,7 +65,7 @@ func TestHelpIsShort(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer out.Close()
-		p := &program{voice: &voice{}, stdout: out, stderr: out}
+		p := &program{voice: &voice.Voice{}, stdout: out, stderr: out}
 		root := p.root()
 		root.SetArgs(args)
 		if err := root.Execute(); err != nil {

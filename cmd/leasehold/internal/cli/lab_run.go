@@ -9,10 +9,10 @@ import (
 	"os/exec"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lab/stories"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/screen"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
+	"github.com/spf13/cobra"
 )
 
 const (
@@ -101,7 +101,7 @@ func storiesOf(name string) ([]stories.Story, error) {
 	if s, ok := stories.Find(name); ok {
 		return []stories.Story{s}, nil
 	}
-	return nil, fmt.Errorf("there is no story %s: there are %s", shown(name), strings.Join(storyNames(), ", "))
+	return nil, fmt.Errorf("there is no story %s: there are %s", voice.Shown(name), strings.Join(storyNames(), ", "))
 }
 
 // leftOut is the verdict on a story that needs what is not installed.
@@ -197,7 +197,7 @@ func (p storyteller) tell(t *telling) (one result, err error) {
 		}
 	}
 	if t.err != nil {
-		one.verdict, one.trouble = "trouble", safe(t.err.Error())
+		one.verdict, one.trouble = "trouble", voice.Safe(t.err.Error())
 		switch {
 		case errors.Is(t.err, stories.ErrNotAsTold):
 			one.verdict = "fail"
@@ -241,10 +241,10 @@ func (p storyteller) sumUp(verdict string, told []result) error {
 		if reason := strings.TrimPrefix(s.trouble, s.name+": "); s.trouble != "" && !seen[reason] {
 			seen[reason] = true
 			if s.verdict == leftOut {
-				p.voice.note("left out: %s", s.trouble)
+				p.voice.Note("left out: %s", s.trouble)
 				continue
 			}
-			p.voice.error("%s", s.trouble)
+			p.voice.Error("%s", s.trouble)
 		}
 	}
 	var names []string // of those the verdict speaks of

@@ -11,11 +11,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lab/torture"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/screen"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/spf13/cobra"
 )
 
 // codeViolation is the exit code if a guarantee was violated.
@@ -154,7 +154,7 @@ func (p torturer) run(c *cobra.Command, o tortureFlags) error {
 	if err != nil {
 		return err
 	}
-	p.voice.flush(time.Second) // the verdict comes after the progress
+	p.voice.Flush(time.Second) // the verdict comes after the progress
 	var b strings.Builder
 	report.Print(&b)
 	in := screen.ColoursOn(p.stdout)
@@ -193,7 +193,7 @@ func (p torturer) runTorture(ctx context.Context, c *cobra.Command, config tortu
 		}
 	}
 	report, err := torture.Run(ctx, config)
-	p.voice.status("")
+	p.voice.Status("")
 	if err != nil && temporary {
 		os.RemoveAll(config.Dir)
 	}
@@ -210,7 +210,7 @@ func (p torturer) progress(whole time.Duration) func(torture.Progress) {
 		mu.Lock()
 		defer mu.Unlock()
 		every := 5 * time.Second
-		if p.voice.screen {
+		if p.voice.Screen {
 			every = 250 * time.Millisecond
 		}
 		if g.Phase == phase && time.Since(last) < every {
@@ -219,16 +219,16 @@ func (p torturer) progress(whole time.Duration) func(torture.Progress) {
 		phase, last = g.Phase, time.Now()
 		line := map[string]string{
 			"starting": "starting the processes",
-			"faults":   fmt.Sprintf("%s of %s", brief(g.Elapsed.Truncate(time.Second)), brief(whole)),
+			"faults":   fmt.Sprintf("%s of %s", voice.Brief(g.Elapsed.Truncate(time.Second)), voice.Brief(whole)),
 			"calm":     "all is calm: waiting until every lock is granted again",
 			"stopping": "stopping the processes",
 			"checking": "checking the history",
 		}[phase]
-		line += fmt.Sprintf("; %s, %s lost; processes stopped %s, killed %s", count(g.Granted, "grant"), count(g.Lost, "lease"), count(g.Stops, "time"), count(g.Kills, "time"))
-		if p.voice.screen {
-			p.voice.status(line)
+		line += fmt.Sprintf("; %s, %s lost; processes stopped %s, killed %s", voice.Count(g.Granted, "grant"), voice.Count(g.Lost, "lease"), voice.Count(g.Stops, "time"), voice.Count(g.Kills, "time"))
+		if p.voice.Screen {
+			p.voice.Status(line)
 		} else {
-			p.voice.note("%s", line)
+			p.voice.Note("%s", line)
 		}
 	}
 }

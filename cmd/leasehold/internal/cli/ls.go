@@ -10,12 +10,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/screen"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/leasehold-dev/leasehold/internal/excerpt"
 	"github.com/leasehold-dev/leasehold/internal/statejson"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/spf13/cobra"
 )
 
 func (p *program) lsCommand() *cobra.Command {
@@ -138,7 +138,7 @@ func (p *program) writeList(l listing, asJSON bool) error {
 	}
 	if len(l.states) == 0 {
 		if l.err == nil {
-			p.voice.note("no lock is held")
+			p.voice.Note("no lock is held")
 		}
 		return nil
 	}
@@ -146,7 +146,7 @@ func (p *program) writeList(l listing, asJSON bool) error {
 		return err
 	}
 	if note := l.note(); note != "" && l.err == nil {
-		p.voice.note("%s", note)
+		p.voice.Note("%s", note)
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func askWith(p *program, ctx context.Context, c *cobra.Command, looks bool, fn f
 	if path, missing := missingFile(p, c); missing {
 		return fmt.Errorf("there is no lock folder %s: check the path, since nobody has locked anything there", path)
 	}
-	log, settle := p.voice.storeLogger()
+	log, settle := p.voice.StoreLogger()
 	st, err := p.open(ctx, c, store.OpenOptions{Logger: log, Partial: looks})
 	if err != nil || !looks {
 		settle(err == nil)
@@ -205,7 +205,7 @@ func (l listing) rows(now time.Time) [][]string {
 			waiters = waitersText(n)
 		}
 		line := func(part, holder string, h store.Holding) {
-			rows = append(rows, []string{shown(s.Name), part, holder, heldFor(h, now), expiresIn(h.ExpiresIn), waiters, tokenOf(h)})
+			rows = append(rows, []string{voice.Shown(s.Name), part, holder, heldFor(h, now), expiresIn(h.ExpiresIn), waiters, tokenOf(h)})
 			waiters = ""
 		}
 		for _, h := range held {
@@ -247,7 +247,7 @@ const mostPurpose = 80 // bytes, as store.Holder shows it
 // hostText names the host of a holder, or else its owner.
 func hostText(h store.Holder) string {
 	if h.Host == "" {
-		return shown(h.Owner)
+		return voice.Shown(h.Owner)
 	}
 	return excerpt.AtMost(h.Host, mostPurpose)
 }
@@ -302,14 +302,14 @@ func heldFor(s store.Holding, now time.Time) string {
 
 // ago returns the time from since to now, to the second.
 func ago(since, now time.Time) string {
-	return brief(max(0, now.Sub(since)).Truncate(time.Second))
+	return voice.Brief(max(0, now.Sub(since)).Truncate(time.Second))
 }
 
 func expiresIn(d time.Duration) string {
 	if d < 0 {
 		return "never"
 	}
-	return brief(d)
+	return voice.Brief(d)
 }
 
 func tokenOf(s store.Holding) string {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 )
 
 // waitMinHold waits until the lock may be released or is lost, and renews it meanwhile. It
@@ -20,7 +21,7 @@ func (p locker) waitMinHold(sigs *signals, l lease, until time.Time, most time.D
 		return true
 	}
 	p.sayHeld(l, rest)
-	defer p.voice.status("")
+	defer p.voice.Status("")
 	over := time.NewTimer(rest)
 	defer over.Stop()
 	for asked := false; ; {
@@ -41,17 +42,17 @@ func (p locker) waitMinHold(sigs *signals, l lease, until time.Time, most time.D
 			return false
 		}
 		asked = true
-		p.voice.error("%s: held for %s more (--min-hold), longer than the store keeps a lock by itself (max_ttl, %v): send the signal again to exit now",
-			namesOf(l), brief(rest), most)
+		p.voice.Error("%s: held for %s more (--min-hold), longer than the store keeps a lock by itself (max_ttl, %v): send the signal again to exit now",
+			namesOf(l), voice.Brief(rest), most)
 	}
 }
 
 // sayHeld reports that the lock stays held although the command has ended.
 func (p locker) sayHeld(l lease, rest time.Duration) {
-	text := fmt.Sprintf("the command has ended; %s: held for %s more (--min-hold)", namesOf(l), brief(rest))
-	if p.voice.screen {
-		p.voice.status(text)
+	text := fmt.Sprintf("the command has ended; %s: held for %s more (--min-hold)", namesOf(l), voice.Brief(rest))
+	if p.voice.Screen {
+		p.voice.Status(text)
 	} else {
-		p.voice.note("%s", text)
+		p.voice.Note("%s", text)
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"os"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/filestore"
+	"github.com/spf13/cobra"
 )
 
 // checkOnce returns which flags do not go with --once-per.
@@ -67,7 +67,7 @@ func runOnce(p *program, c *cobra.Command, o runFlags, name string, lock leaseho
 			return nil
 		})
 		if closed := st.Close(); closed != nil {
-			p.voice.note("warning: closing the store: %v", closed)
+			p.voice.Note("warning: closing the store: %v", closed)
 		}
 	}
 	var busy *leasehold.BusyError
@@ -77,7 +77,7 @@ func runOnce(p *program, c *cobra.Command, o runFlags, name string, lock leaseho
 		return ended(p, outcome, err)
 	case errors.As(err, &busy):
 		stop()
-		p.voice.note("%v", busyError(busy, ": another run of the job goes on"))
+		p.voice.Note("%v", busyError(busy, ": another run of the job goes on"))
 		return &exitError{code: o.busyCode}
 	}
 	if sig := stop(); sig != 0 {
@@ -85,7 +85,7 @@ func runOnce(p *program, c *cobra.Command, o runFlags, name string, lock leaseho
 	}
 	if err == nil {
 		if before != nil {
-			p.voice.note("%s", skipped(before, o.oncePer))
+			p.voice.Note("%s", skipped(before, o.oncePer))
 		}
 		err = &exitError{code: o.busyCode}
 	}
@@ -101,7 +101,7 @@ func skipped(s *leasehold.Skip, per time.Duration) string {
 	if s.Running {
 		text += ", and still runs"
 	}
-	return text + ": it runs once per " + short(per)
+	return text + ": it runs once per " + voice.Short(per)
 }
 
 // ended returns the error to exit with, after a command that ran under a lease. released
@@ -115,7 +115,7 @@ func ended(p *program, o runner.Outcome, released error) error {
 	case o.Err == nil && errors.Is(released, leasehold.ErrLost):
 		return &exitError{code: runner.CodeLost, err: released}
 	case o.Err == nil && released != nil:
-		p.voice.note("warning: the lock may stay taken for its TTL: %s", p.voice.text(released))
+		p.voice.Note("warning: the lock may stay taken for its TTL: %s", p.voice.Text(released))
 	}
 	return endOf(o, o.Code)
 }
@@ -128,10 +128,10 @@ func tether(st *store.Store) *os.File {
 
 // runUnder runs cmd under a lease.
 func runUnder(p *program, sigs *signals, l lease, budget runner.Budget, cmd runner.Command, numbered bool) runner.Outcome {
-	p.voice.flush(200 * time.Millisecond) // what was said about waiting comes before what the command says
+	p.voice.Flush(200 * time.Millisecond) // what was said about waiting comes before what the command says
 	cmd.Env = environ(l, numbered)
 	began := time.Now()
-	outcome := runner.Run(cmd, runner.Config{Lease: l, Budget: budget, Signals: sigs.ch, Report: func(msg string) { p.voice.error("%s", msg) }})
+	outcome := runner.Run(cmd, runner.Config{Lease: l, Budget: budget, Signals: sigs.ch, Report: func(msg string) { p.voice.Error("%s", msg) }})
 	if outcome.Started {
 		p.report.started, p.report.ended = began, time.Now()
 	}

@@ -49,8 +49,8 @@ the leases that the old servers granted.`,
 			if s.usage != redisScheme.usage {
 				return errors.New("this store is not a list of independent servers: replace is for redis://")
 			}
-			log, settle := p.voice.storeLogger()
-			err = redisadmin.Replace(c.Context(), url, &redisstore.Options{Logger: log}, func(step string) { p.voice.note("%s", step) })
+			log, settle := p.voice.StoreLogger()
+			err = redisadmin.Replace(c.Context(), url, &redisstore.Options{Logger: log}, func(step string) { p.voice.Note("%s", step) })
 			settle(err == nil)
 			return err
 		},

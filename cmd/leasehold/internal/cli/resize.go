@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/spf13/cobra"
-
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/leasehold-dev/leasehold/internal/statejson"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/spf13/cobra"
 )
 
 func resizeCommand(p *program) *cobra.Command {
@@ -77,13 +77,13 @@ func resize(p *program, ctx context.Context, st *store.Store, name string, permi
 	}
 	switch {
 	case !s.Held:
-		p.voice.note("nobody uses lock %q: the next request for it sets the number of permits", name)
+		p.voice.Note("nobody uses lock %q: the next request for it sets the number of permits", name)
 	case !changed:
-		p.voice.note("semaphore %q has %s already", name, count(permits, "permit"))
+		p.voice.Note("semaphore %q has %s already", name, voice.Count(permits, "permit"))
 	case permits == 1:
-		p.voice.note("semaphore %q has 1 permit now, and had %d: it is a mutex, so it gets no more permits once a single holder is left", name, from)
+		p.voice.Note("semaphore %q has 1 permit now, and had %d: it is a mutex, so it gets no more permits once a single holder is left", name, from)
 	default:
-		p.voice.note("semaphore %q has %s now, and had %d", name, count(permits, "permit"), from)
+		p.voice.Note("semaphore %q has %s now, and had %d", name, voice.Count(permits, "permit"), from)
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func writeTextfile(p *program, err error) {
 		return
 	}
 	if err := p.report.write(codeOf(err), time.Now()); err != nil {
-		p.voice.note("warning: the metrics were not written: %v", err)
+		p.voice.Note("warning: the metrics were not written: %v", err)
 	}
 }
 

@@ -85,6 +85,6 @@ func (p operator) schema(c *cobra.Command, show bool, roles []string) error {
 	if err := sqlstore.Install(ctx, db, d.Dialect, d.Options.Schema, roles...); err != nil {
 		return err
 	}
-	p.voice.note("the table of locks is there")
+	p.voice.Note("the table of locks is there")
 	return nil
 }

@@ -153,14 +153,14 @@ func runServe(p *program, c *cobra.Command, o serveFlags) error {
 	if o.at.Cert != "" {
 		scheme = "https"
 	}
-	p.voice.note("serving locks at %s://%s%s/", scheme, l.Addr(), o.Prefix)
+	p.voice.Note("serving locks at %s://%s%s/", scheme, l.Addr(), o.Prefix)
 	served := make(chan error, 1)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	if redis == nil {
 		served <- nil
 	} else {
-		p.voice.note("serving lock clients of Redis at %s", redis.Addr())
+		p.voice.Note("serving lock clients of Redis at %s", redis.Addr())
 		go func() {
 			defer end() // one without the other would look like a server that is well
 			served <- server.ServeRedis(ctx, redis, o.at)
@@ -184,10 +184,10 @@ func serveStore(ctx context.Context, p *program, c *cobra.Command) (*store.Store
 	}
 	switch store.Scheme(urls[0]) {
 	case "memory":
-		p.voice.note("warning: the locks are in the memory of this process alone: when it ends, it forgets them")
+		p.voice.Note("warning: the locks are in the memory of this process alone: when it ends, it forgets them")
 		return memstore.New(nil), nil
 	case "file":
-		log, settle := p.voice.storeLogger()
+		log, settle := p.voice.StoreLogger()
 		st, err := filestore.Open(ctx, urls[0], &filestore.Options{Lasting: true, Logger: log})
 		settle(err == nil)
 		return st, err

@@ -10,11 +10,11 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/spf13/cobra"
-
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/leasehold-dev/leasehold/internal/excerpt"
 	"github.com/leasehold-dev/leasehold/internal/statejson"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/spf13/cobra"
 )
 
 func (p *program) showCommand() *cobra.Command {
@@ -59,7 +59,7 @@ With --json it prints one object: "leasehold help json" describes it.`,
 				switch {
 				case asJSON:
 					return errors.Join(writeJSON(p.stdout, shownJSON{toJSON(s), few}), err)
-				case p.voice.quiet:
+				case p.voice.Quiet:
 					return err
 				}
 				return errors.Join(writeState(p.stdout, s, few, time.Now()), err)
@@ -85,7 +85,7 @@ type shownJSON struct {
 func writeState(w io.Writer, s store.State, few bool, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(key, value string) { fmt.Fprintf(t, "%s\t%s\n", key, value) }
-	row("lock", shown(s.Name))
+	row("lock", voice.Shown(s.Name))
 	switch held := s.Holdings(); {
 	case s.Free() && few:
 		row("held by", "unknown: the servers that answered have no lease, and too few have answered")
@@ -134,7 +134,7 @@ func writeState(w io.Writer, s store.State, few bool, now time.Time) error {
 		if i == 0 {
 			key = "nodes"
 		}
-		row(key, strings.ReplaceAll(safe(n.String()), "\n", " "))
+		row(key, strings.ReplaceAll(voice.Safe(n.String()), "\n", " "))
 	}
 	return t.Flush()
 }
@@ -142,7 +142,7 @@ func writeState(w io.Writer, s store.State, few bool, now time.Time) error {
 // writeHolding describes one lease, after its holder, in rows of a key and a value. most says
 // how exactly its end is known.
 func writeHolding(row func(key, value string), h store.Holding, most string, now time.Time) {
-	row("owner", shown(h.Holder.Owner))
+	row("owner", voice.Shown(h.Holder.Owner))
 	if id := h.Holder.TraceID(); id != "" {
 		row("trace", id)
 	}
@@ -153,9 +153,9 @@ func writeHolding(row func(key, value string), h store.Holding, most string, now
 	case h.ExpiresIn < 0:
 		row("expires", "never: the key has no TTL, so it was not set by a lock client with leases")
 	case h.Holder.Broken:
-		row("expires", "in "+most+brief(h.ExpiresIn)+", or when its holder releases it: it was broken and cannot be renewed")
+		row("expires", "in "+most+voice.Brief(h.ExpiresIn)+", or when its holder releases it: it was broken and cannot be renewed")
 	default:
-		row("expires", "in "+most+brief(h.ExpiresIn)+unlessRenewed(h.Holder))
+		row("expires", "in "+most+voice.Brief(h.ExpiresIn)+unlessRenewed(h.Holder))
 	}
 	row("token", tokenOf(h))
 }
@@ -210,5 +210,5 @@ func placeText(p store.Place, now time.Time) string {
 	if p.ExpiresIn < 0 {
 		return s + ", place never expires"
 	}
-	return s + ", place expires in " + brief(p.ExpiresIn) + " unless refreshed"
+	return s + ", place expires in " + voice.Brief(p.ExpiresIn) + " unless refreshed"
 }

@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf16"
 
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/leasehold-dev/leasehold/internal/statejson"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -17,7 +18,7 @@ import (
 func toJSON(st store.State) statejson.State {
 	j := statejson.Of(st)
 	for i := range j.Nodes {
-		j.Nodes[i].Error = safe(j.Nodes[i].Error)
+		j.Nodes[i].Error = voice.Safe(j.Nodes[i].Error)
 	}
 	return j
 }

@@ -18,7 +18,7 @@ var password = regexp.MustCompile(`://[^:\s]*:\S+@|[?&]sentinel_password=.`)
 // storeAsked returns the URL of the store and its scheme. The URL can have several lines.
 func (p *program) storeAsked(c *cobra.Command) (string, scheme, error) {
 	if password.MatchString(p.where.url) {
-		p.voice.note("warning: all users of this machine can see the password in --store: put it into %s or into a --store-file", storeVar)
+		p.voice.Note("warning: all users of this machine can see the password in --store: put it into %s or into a --store-file", storeVar)
 	}
 	urls, from, err := p.where.urls(c)
 	if err != nil {
@@ -38,7 +38,7 @@ func saidIn(from string, err error) error {
 
 // openStore opens the store. Its errors contain no credentials.
 func (p *program) openStore(ctx context.Context, c *cobra.Command) (*store.Store, error) {
-	log, settle := p.voice.storeLogger()
+	log, settle := p.voice.StoreLogger()
 	st, err := p.open(ctx, c, store.OpenOptions{Logger: log})
 	settle(err == nil)
 	return st, err

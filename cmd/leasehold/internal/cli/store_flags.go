@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -59,7 +60,7 @@ func (s storeFlags) urls(c *cobra.Command) (urls []string, from string, err erro
 	switch {
 	case file.given:
 		urls, err := readURLs(file.value)
-		return urls, file.name + " " + shown(file.value), err
+		return urls, file.name + " " + voice.Shown(file.value), err
 	case url.given:
 		// A value that was read from a file often ends in a newline.
 		return []string{strings.TrimSpace(url.value)}, url.name, nil

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -77,7 +78,7 @@ func noCommand(c *cobra.Command, args []string) error {
 		return nil
 	}
 	if c.ArgsLenAtDash() == 1 {
-		return usage(c, "there is no command %q: did you mean %q?", args[0], c.CommandPath()+" run "+shown(args[0])+" -- ...")
+		return usage(c, "there is no command %q: did you mean %q?", args[0], c.CommandPath()+" run "+voice.Shown(args[0])+" -- ...")
 	}
 	var names []string
 	for _, sub := range c.Commands() {

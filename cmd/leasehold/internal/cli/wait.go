@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/spf13/cobra"
 )
 
 func waitCommand(p *program) *cobra.Command {
@@ -62,8 +62,8 @@ func waitFree(p *program, c *cobra.Command, name string, most time.Duration, bou
 			ctx, cancel = context.WithDeadline(ctx, until)
 			defer cancel()
 		}
-		w := newWaiting(p.voice, name, most)
-		defer w.end()
+		w := voice.NewWaiting(p.voice, name, most)
+		defer w.End()
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		because := func(reason error) {
@@ -71,7 +71,7 @@ func waitFree(p *program, c *cobra.Command, name string, most time.Duration, bou
 				cancel(nestedError(name))
 				return
 			}
-			w.because(reason)
+			w.Because(reason)
 		}
 		err := client(p, st).Operator().WaitFree(ctx, name, because)
 		switch {
@@ -92,7 +92,7 @@ func waitFree(p *program, c *cobra.Command, name string, most time.Duration, bou
 		if most > 0 {
 			after = fmt.Sprintf(": gave up after %v", most)
 		}
-		p.voice.note("%v", busyError(busy, after))
+		p.voice.Note("%v", busyError(busy, after))
 		return &exitError{code: codeBusy}
 	}
 	return err

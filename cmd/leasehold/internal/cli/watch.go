@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spf13/cobra"
-
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/statejson"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/spf13/cobra"
 )
 
 func watchCommand(p *program) *cobra.Command {
@@ -94,7 +94,7 @@ func watch(p *program, ctx context.Context, st *store.Store, look func(context.C
 			return err
 		case err != nil:
 			if !trouble {
-				p.voice.note("%s", p.voice.text(err))
+				p.voice.Note("%s", p.voice.Text(err))
 			}
 			trouble = true
 			continue
@@ -229,7 +229,7 @@ func printChange(p *program, c heldChange, now time.Time, asJSON bool) error {
 	}
 	line := now.Local().Format(time.RFC3339) + "  " + c.event
 	if c.name != "" {
-		line = fmt.Sprintf("%-35s %s", line, shown(c.name))
+		line = fmt.Sprintf("%-35s %s", line, voice.Shown(c.name))
 	}
 	if c.event != "free" {
 		if c.name != "" {

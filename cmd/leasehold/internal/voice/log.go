@@ -1,61 +1,49 @@
-package cli
+package voice
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 )
 
-// logger is for code whose errors say the same as its logs: it prints only in
+// Logger is for code whose errors say the same as its logs: it prints only in
 // verbose mode.
-func (v *voice) logger() *slog.Logger {
-	if !v.verbose {
+func (v *Voice) Logger() *slog.Logger {
+	if !v.Verbose {
 		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(&logHandler{least: slog.LevelDebug, say: v.remark})
+	return slog.New(&logHandler{least: slog.LevelDebug, say: v.NoteText})
 }
 
-// remark is what a log record says.
-type remark struct {
-	text        string
-	node, cause string // if it says why a node cannot be used
-}
-
-// remark prints r.
-func (v *voice) remark(r remark) {
-	if r.node != "" && r.cause != "" {
-		v.told(r.node, r.cause)
-	}
-	v.note("%s", r.text)
-}
-
-// storeLogger is for a store, whose warnings are always printed. Messages logged
+// StoreLogger is for a store, whose warnings are always printed. Messages logged
 // while the store is opened are held back until settle is called: if opening
 // failed, the error says the same.
-func (v *voice) storeLogger() (log *slog.Logger, settle func(opened bool)) {
-	if v.verbose {
-		return v.logger(), func(bool) {}
+func (v *Voice) StoreLogger() (log *slog.Logger, settle func(opened bool)) {
+	if v.Verbose {
+		return v.Logger(), func(bool) {}
 	}
 	var mu sync.Mutex
-	var held []remark
+	var held []string
 	settled := false
-	say := func(r remark) {
+	say := func(text string) {
 		mu.Lock()
 		defer mu.Unlock()
 		if settled {
-			v.remark(r)
+			v.NoteText(text)
 		} else {
-			held = append(held, r)
+			held = append(held, text)
 		}
 	}
 	return slog.New(&logHandler{least: slog.LevelWarn, say: say}), func(opened bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		settled = true
-		for _, r := range held {
+		for _, text := range held {
 			if opened {
-				v.remark(r)
+				v.NoteText(text)
 			}
 		}
 	}
@@ -63,10 +51,9 @@ func (v *voice) storeLogger() (log *slog.Logger, settle func(opened bool)) {
 
 // logHandler prints log records as lines of text.
 type logHandler struct {
-	say   func(remark)
+	say   func(text string)
 	least slog.Level
 	attrs string // of WithAttrs, ready to print
-	node  string // of WithAttrs
 	group string // of WithGroup, "a.b."
 }
 
@@ -75,12 +62,8 @@ func (h *logHandler) Enabled(_ context.Context, l slog.Level) bool { return l >=
 func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 	var b strings.Builder
 	b.WriteString(h.attrs)
-	said := remark{node: h.node}
 	r.Attrs(func(a slog.Attr) bool {
 		writeAttr(&b, h.group, a)
-		if a.Key == "err" {
-			said.cause = a.Value.String()
-		}
 		return true
 	})
 	what := ""
@@ -90,11 +73,11 @@ func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 	case r.Level < slog.LevelInfo:
 		what = "debug: "
 	}
-	said.text = what + r.Message
+	text := what + r.Message
 	if b.Len() > 0 {
-		said.text += " (" + b.String()[1:] + ")"
+		text += " (" + b.String()[1:] + ")"
 	}
-	h.say(said)
+	h.say(text)
 	return nil
 }
 
@@ -110,7 +93,7 @@ func writeAttr(b *strings.Builder, group string, a slog.Attr) {
 		}
 		return
 	}
-	b.WriteString(" " + group + a.Key + "=" + shown(v.String()))
+	b.WriteString(" " + group + a.Key + "=" + Shown(v.String()))
 }
 
 func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
@@ -118,9 +101,6 @@ func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	var b strings.Builder
 	for _, a := range attrs {
 		writeAttr(&b, h.group, a)
-		if a.Key == "node" {
-			c.node = a.Value.String()
-		}
 	}
 	c.attrs += b.String()
 	return &c
@@ -132,4 +112,38 @@ func (h *logHandler) WithGroup(name string) slog.Handler {
 		c.group += name + "."
 	}
 	return &c
+}
+
+// ContendingLogger is for a client that contends again after what it logs: it prints why and
+// when, and other warnings. Losses are left to what runs the command.
+func (v *Voice) ContendingLogger() *slog.Logger {
+	if v.Verbose {
+		return v.Logger()
+	}
+	return slog.New(&electionLog{logHandler{least: slog.LevelWarn, say: v.NoteText}})
+}
+
+// electionLog prints the log records of a candidate's client.
+type electionLog struct{ logHandler }
+
+func (h *electionLog) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == "lease lost" {
+		return nil
+	}
+	if r.Message != "contending again" {
+		return h.logHandler.Handle(ctx, r)
+	}
+	var why slog.Value
+	var pause time.Duration
+	r.Attrs(func(a slog.Attr) bool {
+		switch a.Key {
+		case "err":
+			why = a.Value
+		case "pause":
+			pause = a.Value.Duration()
+		}
+		return true
+	})
+	h.say(fmt.Sprintf("%v: contending again in %s", why, Brief(pause)))
+	return nil
 }

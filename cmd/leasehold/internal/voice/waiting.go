@@ -1,4 +1,4 @@
-package cli
+package voice
 
 import (
 	"errors"
@@ -11,11 +11,11 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// waiting reports why the command waits for a lock. On a terminal it keeps one
+// Waiting reports why the command waits for a lock. On a terminal it keeps one
 // status line up to date. Otherwise it prints a line when the wait begins, whenever the
 // reason changes, and now and then.
-type waiting struct {
-	voice *voice
+type Waiting struct {
+	voice *Voice
 	name  string
 	began time.Time
 	limit time.Duration // zero: without a bound
@@ -26,25 +26,25 @@ type waiting struct {
 	ended  chan struct{}
 }
 
-func newWaiting(v *voice, name string, limit time.Duration) *waiting {
-	return &waiting{voice: v, name: name, began: time.Now(), limit: limit}
+func NewWaiting(v *Voice, name string, limit time.Duration) *Waiting {
+	return &Waiting{voice: v, name: name, began: time.Now(), limit: limit}
 }
 
-// because records why an attempt did not get the lock.
-func (w *waiting) because(err error) {
+// Because records why an attempt did not get the lock.
+func (w *Waiting) Because(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	old := w.reason
 	if busy := (*leasehold.BusyError)(nil); errors.As(err, &busy) && busy.Name != "" {
 		w.name = busy.Name // one of several
 	}
-	w.reason = reasonOf(w.voice, err, time.Now())
-	if !w.voice.screen && w.reason.key != old.key {
-		w.voice.note("%s", w.line(w.name, time.Now()))
+	w.reason = reasonOf(err, time.Now())
+	if !w.voice.Screen && w.reason.key != old.key {
+		w.voice.Note("%s", w.line(w.name, time.Now()))
 	}
 	if w.quit == nil {
 		w.quit, w.ended = make(chan struct{}), make(chan struct{})
-		if w.voice.screen {
+		if w.voice.Screen {
 			go w.refresh()
 		} else {
 			go w.repeat()
@@ -59,7 +59,7 @@ const (
 )
 
 // repeat prints a line now and then, so that a log shows that the wait goes on.
-func (w *waiting) repeat() {
+func (w *Waiting) repeat() {
 	defer close(w.ended)
 	pause := firstRepeat
 	timer := time.NewTimer(pause)
@@ -70,7 +70,7 @@ func (w *waiting) repeat() {
 			w.mu.Lock()
 			line := w.line(w.name, time.Now())
 			w.mu.Unlock()
-			w.voice.note("%s", line)
+			w.voice.Note("%s", line)
 			pause = min(2*pause, mostRepeat)
 			timer.Reset(pause)
 		case <-w.quit:
@@ -79,7 +79,7 @@ func (w *waiting) repeat() {
 	}
 }
 
-func (w *waiting) refresh() {
+func (w *Waiting) refresh() {
 	defer close(w.ended)
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
@@ -87,18 +87,18 @@ func (w *waiting) refresh() {
 		w.mu.Lock()
 		line := w.line(elided(w.name), time.Now())
 		w.mu.Unlock()
-		w.voice.status(line)
+		w.voice.Status(line)
 		select {
 		case <-tick.C:
 		case <-w.quit:
-			w.voice.status("")
+			w.voice.Status("")
 			return
 		}
 	}
 }
 
-// end ends what shows the wait.
-func (w *waiting) end() {
+// End ends what shows the wait.
+func (w *Waiting) End() {
 	w.mu.Lock()
 	quit := w.quit
 	w.mu.Unlock()
@@ -111,17 +111,17 @@ func (w *waiting) end() {
 // line describes the wait at now. Important and changing parts come first, because a
 // terminal cuts off the end. name is the name of the lock. The mutex
 // must be held.
-func (w *waiting) line(name string, now time.Time) string {
+func (w *Waiting) line(name string, now time.Time) string {
 	s := "waiting"
 	waited := now.Sub(w.began)
 	if waited >= time.Second {
-		s += " " + brief(waited)
+		s += " " + Brief(waited)
 	}
 	if w.limit > 0 {
 		if waited >= time.Second {
-			s += " of " + short(w.limit)
+			s += " of " + Short(w.limit)
 		} else {
-			s += " up to " + short(w.limit)
+			s += " up to " + Short(w.limit)
 		}
 	}
 	s += fmt.Sprintf(" for %q", name)
@@ -132,28 +132,6 @@ func (w *waiting) line(name string, now time.Time) string {
 		s += fmt.Sprintf(", %d ahead in the queue", w.reason.ahead)
 	}
 	return s + "; " + w.reason.words(now)
-}
-
-// short formats d as people write it: 1h, not 1h0m0s.
-func short(d time.Duration) string {
-	s := brief(d)
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
-// elided returns name without its middle if it is long.
-func elided(name string) string {
-	const most, end = 24, 12
-	runes := []rune(name)
-	if len(runes) <= most {
-		return name
-	}
-	return string(runes[:most-end-3]) + "..." + string(runes[len(runes)-end:])
 }
 
 // reason is why a lock is not available.
@@ -168,10 +146,10 @@ type reason struct {
 	ahead  int       // waiters ahead of us in the queue; -1 when unknown
 }
 
-func reasonOf(v *voice, err error, now time.Time) reason {
+func reasonOf(err error, now time.Time) reason {
 	var busy *leasehold.BusyError
 	if !errors.As(err, &busy) {
-		return troubleOf(v, err, now)
+		return troubleOf(err, now)
 	}
 	if busy.Holder.Waiting {
 		return reason{key: "reserved for " + busy.Holder.Owner, text: "reserved for " + busy.Holder.String() + ", which waits too", ahead: busy.Position - 1}
@@ -189,9 +167,8 @@ func reasonOf(v *voice, err error, now time.Time) reason {
 	return r
 }
 
-// troubleOf returns the reason if no quorum of nodes could answer. It names the nodes of which no
-// warning has told.
-func troubleOf(v *voice, err error, now time.Time) reason {
+// troubleOf returns the reason if no quorum of nodes could answer.
+func troubleOf(err error, now time.Time) reason {
 	var quorum *leasehold.QuorumError
 	if errors.As(err, &quorum) {
 		if d, ok := quorum.OpensIn(); ok {
@@ -205,10 +182,10 @@ func troubleOf(v *voice, err error, now time.Time) reason {
 			return r
 		}
 	}
-	text := plainError(err)
+	text := Plain(err)
 	if quorum != nil && len(quorum.Nodes) > 1 {
 		_, text, _ = strings.Cut(quorum.Summary(), ": ")
-		if silent := store.Silent(v.untold(quorum.Nodes)); silent != "" {
+		if silent := store.Silent(quorum.Nodes); silent != "" {
 			text += ": " + silent
 		}
 	}
@@ -219,25 +196,17 @@ func troubleOf(v *voice, err error, now time.Time) reason {
 func (r reason) words(now time.Time) string {
 	s := r.text
 	if !r.since.IsZero() && now.After(r.since) { // the holder's clock may be another
-		s += " for " + brief(now.Sub(r.since).Truncate(time.Second))
+		s += " for " + Brief(now.Sub(r.since).Truncate(time.Second))
 	}
 	switch {
 	case r.alone:
-		s += " for " + brief(max(0, r.opens.Sub(now)))
+		s += " for " + Brief(max(0, r.opens.Sub(now)))
 	case !r.opens.IsZero():
-		s += " for " + brief(max(0, r.opens.Sub(now))) + ", since they may have forgotten leases (if nobody can hold a lock, \"leasehold bootstrap\" ends it)"
+		s += " for " + Brief(max(0, r.opens.Sub(now))) + ", since they may have forgotten leases (if nobody can hold a lock, \"leasehold bootstrap\" ends it)"
 	case r.always:
 		s += ", without an expiry"
 	case !r.ends.IsZero():
-		s += ", expires in " + brief(max(0, r.ends.Sub(now))) + " unless renewed"
+		s += ", expires in " + Brief(max(0, r.ends.Sub(now))) + " unless renewed"
 	}
 	return s
-}
-
-// brief rounds d to the second, or as store.Round does if it is shorter.
-func brief(d time.Duration) string {
-	if d >= time.Second {
-		return d.Round(time.Second).String()
-	}
-	return store.Round(d).String()
 }

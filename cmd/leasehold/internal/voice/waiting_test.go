@@ -1,4 +1,4 @@
-package cli
+package voice
 
 import (
 	"strings"
@@ -13,8 +13,8 @@ import (
 // Without a terminal, a wait that has no news prints a line now and then, ever less often.
 func TestWaitIsToldNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := &voice{queue: make(chan utterance, 100)}
-		w := newWaiting(v, "x", 0)
+		v := &Voice{queue: make(chan utterance, 100)}
+		w := NewWaiting(v, "x", 0)
 		busy := &leasehold.BusyError{Name: "x", Holder: store.Holder{Owner: "o", Host: "h", PID: 7, Since: time.Now()}, ExpiresIn: 30 * time.Second, Position: 2}
 		var at []time.Duration
 		began := time.Now()
@@ -28,12 +28,12 @@ func TestWaitIsToldNowAndThen(t *testing.T) {
 			}
 		}
 		for range 120 { // 20 minutes
-			w.because(busy)
+			w.Because(busy)
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
 			take()
 		}
-		w.end()
+		w.End()
 		if len(at) < 6 || len(at) > 12 || at[1] > 30*time.Second {
 			t.Errorf("lines after %v, want one soon, and fewer later", at)
 		}
