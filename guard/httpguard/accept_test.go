@@ -257,42 +257,6 @@ func TestFrozenHolderIsInterrupted(t *testing.T) {
 	}
 }
 
-// So does a frozen upload to a server whose http.ResponseWriter is wrapped by one that cannot set
-// deadlines. Without a later holder the body is read as it is.
-func TestFrozenUploadWithoutDeadlines(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var got strings.Builder
-		h := httpguard.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			defer r.Body.Close()
-			if _, err := io.CopyBuffer(&got, struct{ io.Reader }{r.Body}, make([]byte, 3)); err != nil {
-				http.Error(w, err.Error(), 400)
-			}
-		}), byPath, &httpguard.Options{Logger: quiet})
-		send := func(token string, body io.Reader) <-chan int {
-			r := httptest.NewRequestWithContext(t.Context(), "PUT", "/", body)
-			r.Header.Set(httpguard.Header, token)
-			w, code := httptest.NewRecorder(), make(chan int, 1)
-			go func() { h.ServeHTTP(w, r); code <- w.Code }()
-			synctest.Wait()
-			return code
-		}
-		if code := <-send("4", strings.NewReader("all of it ")); code != 200 || got.String() != "all of it " {
-			t.Errorf("an upload: %d, of which the handler has read %q", code, got.String())
-		}
-		upload, more := io.Pipe()
-		first := send("5", upload)
-		io.WriteString(more, "half")
-		start := time.Now()
-		if code := <-send("6", strings.NewReader("")); code != 200 || time.Since(start) != httpguard.DefaultGrace {
-			t.Errorf("the later holder: %d after %v, want 200 after %v", code, time.Since(start), httpguard.DefaultGrace)
-		}
-		if code := <-first; code != 400 || got.String() != "all of it half" {
-			t.Errorf("the frozen holder: %d, of which the handler has read %q", code, got.String())
-		}
-		more.Close()
-	})
-}
-
 // The context of an interrupted request ends, and no later one does. A handler that
 // ignores that makes later holders try again, and never runs beside them.
 func TestInterruptedHandler(t *testing.T) {

@@ -48,7 +48,9 @@
 // A handler does not keep later holders out for long: Options.Grace after a larger token
 // began to wait, the context of its request ends, reading the body and writing the answer
 // fail, and a connection that was taken over is closed. A handler that ignores all of that
-// is waited for, and later holders get 503 until it returns.
+// is waited for, and later holders get 503 until it returns. A read of the body that has
+// begun ends at once only if an http.ResponseController can set deadlines: a handler in
+// front of the guard that wraps its http.ResponseWriter has to give that an Unwrap method.
 //
 // If several processes serve a resource, they need a shared Memory. It remembers
 // tokens for all of them, also across restarts, but one process does not wait for

@@ -165,12 +165,8 @@ func (g *guard) serve(w http.ResponseWriter, r *http.Request, resource string, t
 		}
 	}
 	r = r.WithContext(WithToken(ctx, token))
-	switch {
-	case r.Body == nil || r.Body == http.NoBody:
-	case deadlines(w):
+	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = body{r.Body, ctx}
-	default:
-		r.Body = &detached{ReadCloser: r.Body, ctx: ctx}
 	}
 	// A handler that returns without an answer sends 200. One that panics may have
 	// written before.
