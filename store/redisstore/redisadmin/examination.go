@@ -153,9 +153,6 @@ const (
 	Foreign
 	// ForeignCounter is a token counter that does not hold a number.
 	ForeignCounter
-	// EndlessCounter and EndlessTombstone never expire, although ours do.
-	EndlessCounter
-	EndlessTombstone
 )
 
 // Survey lists the unusual keys of locks on one server.

@@ -35,9 +35,6 @@ func (d *examiner) survey() error {
 		}
 	}
 	d.found.Keys.Partial = f.partial
-	if err := d.tombstones(f.tombstones); err != nil {
-		return err
-	}
 	for batch := range slices.Chunk(f.order, surveyBatch) {
 		if err := d.locks(batch); err != nil {
 			return err
@@ -48,27 +45,23 @@ func (d *examiner) survey() error {
 
 // finds collects the keys that were found.
 type finds struct {
-	names      map[string]bool
-	order      []string // of locks
-	tombstones []string
-	most       int
-	until      time.Time
-	partial    bool
+	names   map[string]bool
+	order   []string // of locks
+	most    int
+	until   time.Time
+	partial bool
 }
 
 func (f *finds) full() bool {
-	return len(f.order)+len(f.tombstones) >= f.most || time.Now().After(f.until)
+	return len(f.order) >= f.most || time.Now().After(f.until)
 }
 
 func (f *finds) add(key string) {
 	if inner, ok := strings.CutPrefix(key, script.KeyBegin); ok {
 		if name, ok := strings.CutSuffix(inner, script.CounterEnd); ok {
 			key = name
-		} else if strings.Contains(inner, script.TombstoneMiddle) {
-			f.tombstones = append(f.tombstones, key)
-			return
 		} else if strings.Contains(inner, "}:") {
-			return // a key of another program that is not about locks
+			return // a tombstone, or a key of another program that is not about locks
 		}
 	}
 	if !f.names[key] && key != script.MarkKey && key != "" {
@@ -107,33 +100,13 @@ func (d *examiner) scan(pattern string, f *finds) error {
 	}
 }
 
-// tombstones finds tombstones that never expire.
-func (d *examiner) tombstones(keys []string) error {
-	for batch := range slices.Chunk(keys, surveyBatch) {
-		var commands [][]byte
-		for _, k := range batch {
-			commands = append(commands, resp.Command("PTTL", k))
-		}
-		said, err := d.ask(commands...)
-		if err != nil {
-			return err
-		}
-		for i, k := range batch {
-			if neverExpires(said[i]) {
-				d.odd(EndlessTombstone, k, "")
-			}
-		}
-	}
-	return nil
-}
-
 // locks examines some locks and their counters.
 func (d *examiner) locks(names []string) error {
-	const each = 4
+	const each = 3
 	var commands [][]byte
 	for _, name := range names {
 		counter := script.KeyBegin + name + script.CounterEnd
-		commands = append(commands, resp.Command("GET", name), resp.Command("PTTL", name), resp.Command("GET", counter), resp.Command("PTTL", counter))
+		commands = append(commands, resp.Command("GET", name), resp.Command("PTTL", name), resp.Command("GET", counter))
 	}
 	said, err := d.ask(commands...)
 	if err != nil {
@@ -151,8 +124,6 @@ func (d *examiner) locks(names []string) error {
 		case v[2].Kind == '$' && !v[2].Null && !number:
 			d.odd(ForeignCounter, counter, "")
 			continue
-		case number && neverExpires(v[3]):
-			d.odd(EndlessCounter, counter, "")
 		}
 		switch {
 		case v[0].Code() == resp.WrongType:

@@ -101,8 +101,6 @@ var kinds = []kind{
 	{"persistence-everysec", "Set appendfsync always, or use three or five independent servers.", "No action is needed. With appendfsync always, a server that was restarted takes part again at once."},
 	{"persistence-unknown", "Let the user read the configuration (\"leasehold acl --for doctor\"), or check it yourself: only appendfsync always loses nothing.", ""},
 	{"foreign-counter", "Do not use that name for a lock, or move what is there.", ""},
-	{"counter-without-ttl", "If the key is the counter of a lock, PEXPIRE it in a day's milliseconds, 86400000, and find out what removed its TTL. If not, do not use that name for a lock.", ""},
-	{"tombstone-without-ttl", "PEXPIRE the keys in max_ttl, and find out what removed their TTL.", ""},
 	{"file-disk-low", "Free space on the disk.", ""},
 	{"list-being-replaced", "When all clients have both lists, run \"leasehold replace\".", ""},
 	{"restart-unseen", "No action is needed. If it is certain that nobody holds a lock, \"leasehold bootstrap\" lets the node take part at once.", ""},

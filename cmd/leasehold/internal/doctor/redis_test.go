@@ -209,8 +209,6 @@ var redisCases = []redisCase{
 	{"Redisson", 3, odd(redisadmin.Redisson, 1), Error, "redisson-lock", first, "Redisson"},
 	{"redsync", 3, odd(redisadmin.Foreign, 1), Info, "foreign-lock", first, "another kind"},
 	{"no counter", 3, odd(redisadmin.ForeignCounter, 1), Warning, "foreign-counter", first, "not a number"},
-	{"endless counter", 3, odd(redisadmin.EndlessCounter, 1), Warning, "counter-without-ttl", first, "a day"},
-	{"endless tombstone", 3, odd(redisadmin.EndlessTombstone, 1), Warning, "tombstone-without-ttl", first, "left behind"},
 	{"keys not seen", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Keys.Err = errDenied }, Info, "keys-not-seen", first, "NOPERM"},
 	{"keys partly seen", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Keys.Partial, n.Keys.Locks = true, 12 }, Info, "keys-partly-seen", first, "12 locks"},
 }

@@ -110,13 +110,11 @@ var oddities = map[redisadmin.Oddity]struct {
 	code     Code
 	says     string
 }{
-	redisadmin.Endless:          {Error, "lock-without-ttl", "%s never expires: it was not made by a client that bounds its leases, and the lock of that name stays taken until somebody deletes it."},
-	redisadmin.WrongType:        {Error, "lock-of-wrong-type", "%s holds something that is not a lock: the lock of that name cannot be taken."},
-	redisadmin.Redisson:         {Error, "redisson-lock", "%s is a lock of Redisson, which keeps locks in another form: Leasehold waits for it, but Redisson fails with WRONGTYPE while Leasehold has a lock of that name."},
-	redisadmin.Foreign:          {Info, "foreign-lock", "%s is held by another kind of client."},
-	redisadmin.ForeignCounter:   {Warning, "foreign-counter", "%s should count the tokens of a lock, and is not a number: the lock whose name is in braces cannot be taken."},
-	redisadmin.EndlessCounter:   {Warning, "counter-without-ttl", "%s, which counts the tokens of a lock, never expires; Leasehold's counters expire after a day."},
-	redisadmin.EndlessTombstone: {Warning, "tombstone-without-ttl", "%s, left behind by a released lease, never expires; it should expire after the lease's TTL."},
+	redisadmin.Endless:        {Error, "lock-without-ttl", "%s never expires: it was not made by a client that bounds its leases, and the lock of that name stays taken until somebody deletes it."},
+	redisadmin.WrongType:      {Error, "lock-of-wrong-type", "%s holds something that is not a lock: the lock of that name cannot be taken."},
+	redisadmin.Redisson:       {Error, "redisson-lock", "%s is a lock of Redisson, which keeps locks in another form: Leasehold waits for it, but Redisson fails with WRONGTYPE while Leasehold has a lock of that name."},
+	redisadmin.Foreign:        {Info, "foreign-lock", "%s is held by another kind of client."},
+	redisadmin.ForeignCounter: {Warning, "foreign-counter", "%s should count the tokens of a lock, and is not a number: the lock whose name is in braces cannot be taken."},
 }
 
 // keys reports unexpected data at the names of locks.

@@ -269,7 +269,6 @@ var reals = []real{
 		want: "error:redisson-lock", not: "lock-of-wrong-type lock-without-ttl"},
 	{name: "redsync", prepare: with("SET jobs/a bm90IGEgcmVhbCBrZXkhIQ== PX 100000"), scope: redisadmin.Scope{Prefix: "jobs/"}, want: "info:foreign-lock", not: "lock-without-ttl"},
 	{name: "keys of others", prepare: with("SET {user}:token s3ss10n", "SADD {cart}:token x", "SET {user}:name joe", "SET joe x"), want: "warning:foreign-counter", not: "lock-without lock-of foreign-lock"},
-	{name: "endless remains", prepare: with("SET {a}:token 5", "SET {a}:gone:owner x"), want: "warning:counter-without-ttl warning:tombstone-without-ttl"},
 	{name: "a sound lock", prepare: func(t *testing.T) string {
 		s := redistest.Start(t)
 		s.Text(t, "SET", "{a}:token", "5", "EX", "100")
