@@ -58,17 +58,17 @@ func TestLinksBetweenErrorsAndTroubleshooting(t *testing.T) {
 
 // inner has texts that no user sees, and why.
 var inner = map[string]string{
-	"it is no frame":                                           "the reader of a log skips the bytes",
+	"it is no frame": "the reader of a log skips the bytes",
 	"recordstore: the record has another version":              "the step is made again",
 	"recordstore: the engine refuses the request":              "the refusal that it wraps is told",
 	"the server was given slots after the connection was made": "the client connects again",
-	"the lock is free":                                         "the step is made again",
-	"the queue has changed":                                    "the step is made again",
-	"another part of the transaction has failed":               "the part that failed is told",
-	"there is no such node":                                    "the step is made again",
-	"the node has another version":                             "the step is made again",
-	"the node is there already":                                "the step is made again",
-	"the node has children":                                    "the error that wraps it says what to do",
+	"the lock is free":                           "the step is made again",
+	"the queue has changed":                      "the step is made again",
+	"another part of the transaction has failed": "the part that failed is told",
+	"there is no such node":                      "the step is made again",
+	"the node has another version":               "the step is made again",
+	"the node is there already":                  "the step is made again",
+	"the node has children":                      "the error that wraps it says what to do",
 }
 
 // mostSimilar returns the text of the code that has most words in common with said, with its

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/help"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/sigaction"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/textfile"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/spf13/cobra"
 )
@@ -91,7 +92,7 @@ type program struct {
 	voice *voice.Voice
 	where storeFlags
 
-	report textfile // about the command that is run
+	report textfile.Run // of the command
 }
 
 // operator has the commands that set up and examine servers.

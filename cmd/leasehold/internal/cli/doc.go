@@ -17,6 +17,5 @@
 //   - exit.go, suggest.go: exit codes, and what is wrong with arguments
 //   - complete.go: what TAB completes
 //   - state_json.go: JSON that is safe on a terminal
-//   - textfile.go: metrics of a run
 //   - version.go: what this program was built from
 package cli

@@ -133,7 +133,7 @@ func runUnder(p *program, sigs *signals, l lease, budget runner.Budget, cmd runn
 	began := time.Now()
 	outcome := runner.Run(cmd, runner.Config{Lease: l, Budget: budget, Signals: sigs.ch, Report: func(msg string) { p.voice.Error("%s", msg) }})
 	if outcome.Started {
-		p.report.started, p.report.ended = began, time.Now()
+		p.report.Started, p.report.Ended = began, time.Now()
 	}
 	return outcome
 }

@@ -49,7 +49,7 @@ found, 128+N if signal N ended the command or the wait.`,
 	o.add(c.Flags())
 	o.addAlso(p, c)
 	completeClasses(c)
-	c.Flags().StringVar(&p.report.dir, "textfile", "", "write metrics of the run to a file in `DIR`, for the textfile collector of\nPrometheus' node_exporter")
+	c.Flags().StringVar(&p.report.Dir, "textfile", "", "write metrics of the run to a file in `DIR`, for the textfile collector of\nPrometheus' node_exporter")
 	return c
 }
 
@@ -63,7 +63,7 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.report.check(); err != nil {
+	if err := p.report.Check(); err != nil {
 		return err
 	}
 	// Before the lock: what cannot be run needs none.
@@ -72,7 +72,7 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 		return startFailed(err)
 	}
 	cmd := runner.Command{Path: path, Args: command, Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr}
-	p.report.lock, p.report.began = name, time.Now()
+	p.report.Lock, p.report.Began = name, time.Now()
 	if o.oncePer > 0 {
 		return runOnce(p, c, o, name, lock, budget, cmd)
 	}
@@ -99,10 +99,10 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 // writeTextfile reports a run that ended with err, if that was asked for and it came to a
 // wait for the lock.
 func writeTextfile(p *program, err error) {
-	if p.report.dir == "" || p.report.began.IsZero() {
+	if p.report.Dir == "" || p.report.Began.IsZero() {
 		return
 	}
-	if err := p.report.write(codeOf(err), time.Now()); err != nil {
+	if err := p.report.Write(codeOf(err), time.Now()); err != nil {
 		p.voice.Note("warning: the metrics were not written: %v", err)
 	}
 }

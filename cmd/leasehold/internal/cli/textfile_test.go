@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/textfile"
 )
 
 // metricsIn returns the metrics of a lock in the only file of dir, which promtool accepts.
@@ -103,7 +105,7 @@ func TestTextfileOfStrangeNames(t *testing.T) {
 		if m := metricsIn(t, dir, label); m["exit_code"] != 0 || m["started"] != 1 {
 			t.Errorf("%q: %v, want exit code 0 and a start", name, m)
 		}
-		file := textfileName(name)
+		file := textfile.Name(name)
 		if seen[file] || len(file) > 200 || strings.ContainsAny(file, "/\n\"") {
 			t.Errorf("%q has the file %q, want its own, with a short plain name", name, file)
 		}
@@ -130,7 +132,7 @@ func TestTextfileNeedsItsDirectory(t *testing.T) {
 // What stands in the place of the file is replaced, and keeps nobody waiting.
 func TestTextfileInThePlaceOfAPipe(t *testing.T) {
 	s, dir := newSite(t), t.TempDir()
-	if out, err := exec.Command("mkfifo", filepath.Join(dir, textfileName("x"))).CombinedOutput(); err != nil {
+	if out, err := exec.Command("mkfifo", filepath.Join(dir, textfile.Name("x"))).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	s.run(3, "run", "x", "--textfile", dir, "--", "sh", "-c", "exit 3")

@@ -1,4 +1,6 @@
-package cli
+// Package textfile writes the metrics of a run of "leasehold run" to a file, for the textfile
+// collector of Prometheus' node_exporter.
+package textfile
 
 import (
 	"crypto/sha256"
@@ -11,27 +13,26 @@ import (
 	"time"
 )
 
-// textfile is a file with metrics of the last "leasehold run" of a lock, for the textfile
-// collector of Prometheus' node_exporter.
-type textfile struct {
-	dir   string // empty: no file
-	lock  string
-	began time.Time // when leasehold began to wait for the lock
+// Run is one run under a lock.
+type Run struct {
+	Dir   string // for the file; empty: no file
+	Lock  string
+	Began time.Time // when leasehold began to wait for the lock
 
-	// The command's start and end, as far as it got.
-	started, ended time.Time
+	// Started and Ended are the command's start and end, as far as it got.
+	Started, Ended time.Time
 }
 
-// check returns an error if the directory for the file is none. An absent directory would
+// Check returns an error if the directory for the file is none. An absent directory would
 // otherwise go unnoticed until the command has run.
-func (f *textfile) check() error {
-	if f.dir == "" {
+func (f *Run) Check() error {
+	if f.Dir == "" {
 		return nil
 	}
-	if info, err := os.Stat(f.dir); err != nil {
+	if info, err := os.Stat(f.Dir); err != nil {
 		return fmt.Errorf("--textfile: %w", err)
 	} else if !info.IsDir() {
-		return fmt.Errorf("--textfile %s: not a directory", f.dir)
+		return fmt.Errorf("--textfile %s: not a directory", f.Dir)
 	}
 	return nil
 }
@@ -39,15 +40,15 @@ func (f *textfile) check() error {
 // successMetric is the one metric that a run takes over from the file of the last one.
 const successMetric = "leasehold_run_last_success_timestamp_seconds"
 
-// write replaces the file by one about the run that has just ended with that code. Readers
+// Write replaces the file by one about the run that has just ended with that code. Readers
 // see either of them, and whole.
-func (f *textfile) write(code int, now time.Time) error {
-	path := filepath.Join(f.dir, textfileName(f.lock))
+func (f *Run) Write(code int, now time.Time) error {
+	path := filepath.Join(f.Dir, Name(f.Lock))
 	success := now.Unix()
-	if f.started.IsZero() || code != 0 {
+	if f.Started.IsZero() || code != 0 {
 		success = lastSuccess(path)
 	}
-	temp, err := os.CreateTemp(f.dir, ".leasehold-run-*") // the collector reads *.prom only
+	temp, err := os.CreateTemp(f.Dir, ".leasehold-run-*") // the collector reads *.prom only
 	if err != nil {
 		return err
 	}
@@ -61,12 +62,12 @@ func (f *textfile) write(code int, now time.Time) error {
 }
 
 // text returns the metrics. A success of 0 is none.
-func (f *textfile) text(code int, now time.Time, success int64) string {
-	started, waited, ran := 0.0, now.Sub(f.began), time.Duration(0)
-	if !f.started.IsZero() {
-		started, waited, ran = 1, f.started.Sub(f.began), f.ended.Sub(f.started)
+func (f *Run) text(code int, now time.Time, success int64) string {
+	started, waited, ran := 0.0, now.Sub(f.Began), time.Duration(0)
+	if !f.Started.IsZero() {
+		started, waited, ran = 1, f.Started.Sub(f.Began), f.Ended.Sub(f.Started)
 	}
-	label := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(f.lock, "\uFFFD"))
+	label := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(f.Lock, "\uFFFD"))
 	var b strings.Builder
 	metric := func(name, help string, v float64) {
 		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %[1]s gauge\n%[1]s{lock=\"%[3]s\"} %[4]s\n", name, help, label, strconv.FormatFloat(v, 'f', -1, 64))
@@ -104,9 +105,9 @@ func lastSuccess(path string) int64 {
 	return 0
 }
 
-// textfileName returns the name of the file of a lock. Names that are not fit for a file
+// Name returns the name of the file of a lock. Names that are not fit for a file
 // get a hash, so that each lock has a file of its own.
-func textfileName(lock string) string {
+func Name(lock string) string {
 	const most = 100
 	safe := strings.Map(func(r rune) rune {
 		if r < 0x80 && (r == '-' || r == '.' || r == '_' || '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z') {
