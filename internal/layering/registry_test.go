@@ -16,7 +16,7 @@ var project = rules{
 		{"cmd/leasehold/internal/serve/observe"},
 		{"cmd/leasehold/internal/serve/rights", "cmd/leasehold/internal/serve/workers"},
 		{"internal/testenv/objectstest"},
-		{"cmd/leasehold/internal/runner", "cmd/leasehold/internal/lab/torture", "cmd/leasehold/internal/lab/stories", "internal/lab/load", "cmd/leasehold/internal/doctor"},
+		{"cmd/leasehold/internal/runner", "cmd/leasehold/internal/lab/torture", "cmd/leasehold/internal/lab/stories", "internal/lab/load", "cmd/leasehold/internal/doctor", "cmd/leasehold/internal/lockview"},
 		{"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/cli/quit", "cmd/leasehold/internal/manual", "cmd/leasehold/internal/voice"},
 		{"cmd/leasehold/internal/sigaction", "cmd/leasehold/internal/help", "cmd/leasehold/internal/screen", "cmd/leasehold/internal/textfile"},
 		{"adapters/internal/tally", "adapters/synclocker", "internal/testenv/adaptertest", "internal/testenv/idle"},

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lockview"
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/statejson"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/spf13/cobra"
 )
 
 func acquireCommand(p *program) *cobra.Command {
@@ -110,5 +110,5 @@ func printLease(p *program, lease *leasehold.Lease, numbered, asJSON bool) error
 	if slot := lease.Slot(); numbered {
 		j.Slot = &slot
 	}
-	return writeJSON(p.stdout, j)
+	return lockview.WriteJSON(p.stdout, j)
 }

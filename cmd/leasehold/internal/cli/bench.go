@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lockview"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 	"github.com/leasehold-dev/leasehold/store"
@@ -209,7 +210,7 @@ func goroutines(n int) string {
 // tell prints the results, and errors to standard error.
 func (p bench) tell(caps store.Caps, o benchFlags, results []load.Summary) error {
 	if o.asJSON {
-		return writeJSON(p.stdout, benchJSONOf(caps, o, results))
+		return lockview.WriteJSON(p.stdout, benchJSONOf(caps, o, results))
 	}
 	if len(results) == 0 {
 		return nil

@@ -1,6 +1,6 @@
 // Package cli is the leasehold command: its flags, what it prints, and its exit
 // codes. Messages of the command itself go to standard error (package voice); standard
-// output is for what was asked for, and under "run" it is the child's alone.
+// output is for what was asked for (package lockview shows locks), and under "run" it is the child's alone.
 //
 // A file has the name of its command: acl*.go, bench.go, bootstrap.go, break.go, doctor.go,
 // elect.go, lab*.go, ls.go, man.go, once.go ("run --once-per"), release.go, replace.go,
@@ -16,6 +16,5 @@
 //   - signals.go, quit: signals
 //   - exit.go, suggest.go: exit codes, and what is wrong with arguments
 //   - complete.go: what TAB completes
-//   - state_json.go: JSON that is safe on a terminal
 //   - version.go: what this program was built from
 package cli

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/doctor"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lockview"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/screen"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
 	"github.com/leasehold-dev/leasehold/store"
@@ -98,7 +99,7 @@ func (p operator) doctor(c *cobra.Command, o doctorFlags) error {
 	}
 	switch {
 	case o.asJSON:
-		err = writeJSON(p.stdout, struct {
+		err = lockview.WriteJSON(p.stdout, struct {
 			Findings []doctor.Finding `json:"findings"`
 		}{findings})
 	case !p.voice.Quiet:

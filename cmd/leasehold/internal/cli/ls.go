@@ -4,16 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/screen"
-	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
-	"github.com/leasehold-dev/leasehold/internal/excerpt"
-	"github.com/leasehold-dev/leasehold/internal/statejson"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lockview"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/spf13/cobra"
 )
@@ -58,7 +52,7 @@ With --json it prints an array of objects: "leasehold help json" describes them.
 			}
 			return p.look(c, func(ctx context.Context, st *store.Store) error {
 				l := listed(ctx, st, prefix)
-				if l.states == nil && l.err != nil {
+				if l.States == nil && l.err != nil {
 					return l.err
 				}
 				return errors.Join(p.writeList(l, asJSON), l.err)
@@ -71,9 +65,8 @@ With --json it prints an array of objects: "leasehold help json" describes them.
 
 // listing is what List returned.
 type listing struct {
-	states  []store.State
-	waiting map[string]int // how many wait for each lock, if that was counted
-	err     error          // why it is not all
+	lockview.List
+	err error // why it is not all
 }
 
 // mostCounted is how many locks a list can have whose waiters are counted: each takes a question to
@@ -83,7 +76,7 @@ const mostCounted = 200
 // listed lists locks and counts their waiters.
 func listed(ctx context.Context, st *store.Store, prefix string) listing {
 	states, err := st.List(ctx, prefix)
-	l := listing{states: states, err: err}
+	l := listing{lockview.List{States: states}, err}
 	if err != nil && !errors.Is(err, store.ErrIncomplete) || len(states) > mostCounted {
 		return l
 	}
@@ -105,58 +98,33 @@ func listed(ctx context.Context, st *store.Store, prefix string) listing {
 	}
 	close(next)
 	all.Wait()
-	l.waiting = map[string]int{}
+	l.Waiting = map[string]int{}
 	for i, s := range states {
 		if counts[i] >= 0 {
-			l.waiting[s.Name] = counts[i]
+			l.Waiting[s.Name] = counts[i]
 		}
 	}
 	return l
 }
 
-// listedJSON is a lock in a list, as "leasehold help json" describes it.
-type listedJSON struct {
-	statejson.State
-	Waiters *int `json:"waiters,omitempty"`
-}
-
-func (l listing) json() []listedJSON {
-	list := make([]listedJSON, len(l.states))
-	for i, s := range l.states {
-		list[i].State = toJSON(s)
-		if n, ok := l.waiting[s.Name]; ok {
-			list[i].Waiters = &n
-		}
-	}
-	return list
-}
-
 // writeList prints the locks that were found.
 func (p *program) writeList(l listing, asJSON bool) error {
 	if asJSON {
-		return writeJSON(p.stdout, l.json())
+		return lockview.WriteJSON(p.stdout, l.JSON())
 	}
-	if len(l.states) == 0 {
+	if len(l.States) == 0 {
 		if l.err == nil {
 			p.voice.Note("no lock is held")
 		}
 		return nil
 	}
-	if _, err := p.stdout.WriteString(screen.Table(l.rows(time.Now()))); err != nil {
+	if _, err := p.stdout.WriteString(l.Table(time.Now())); err != nil {
 		return err
 	}
-	if note := l.note(); note != "" && l.err == nil {
+	if note := l.Note(); note != "" && l.err == nil {
 		p.voice.Note("%s", note)
 	}
 	return nil
-}
-
-// note says what is not certain about the list, or is empty.
-func (l listing) note() string {
-	if i := slices.IndexFunc(l.states, func(s store.State) bool { return len(s.Undecided) > 0 }); i >= 0 {
-		return "some locks are marked, since they may be held: " + store.Silent(l.states[i].Nodes)
-	}
-	return ""
 }
 
 // look opens the store to look at locks, calls fn and closes the store. Few servers of several
@@ -193,128 +161,4 @@ func askWith(p *program, ctx context.Context, c *cobra.Command, looks bool, fn f
 		err = closed
 	}
 	return err
-}
-
-// rows returns the list as a table.
-func (l listing) rows(now time.Time) [][]string {
-	rows := [][]string{{"NAME", "KIND", "HOLDER", "HELD FOR", "EXPIRES IN", "WAITERS", "TOKEN"}}
-	for _, s := range l.states {
-		held := s.Holdings()
-		waiters := "-"
-		if n, ok := l.waiting[s.Name]; ok {
-			waiters = waitersText(n)
-		}
-		line := func(part, holder string, h store.Holding) {
-			rows = append(rows, []string{voice.Shown(s.Name), part, holder, heldFor(h, now), expiresIn(h.ExpiresIn), waiters, tokenOf(h)})
-			waiters = ""
-		}
-		for _, h := range held {
-			line(partOf(s.Kind, held, h), holderText(s.Name, h, now), h)
-		}
-		for _, h := range s.Undecided {
-			line(partOfUndecided(h), holderText(s.Name, h, now)+" (may hold it)", h)
-		}
-	}
-	return rows
-}
-
-// waitersText says how many wait. A store tells of the first ones only.
-func waitersText(n int) string {
-	if n >= store.MaxQueue {
-		return fmt.Sprintf("%d+", n)
-	}
-	return fmt.Sprint(n)
-}
-
-// holderText names a holder. That of a lease that nobody renews need not be running, and its process
-// is not to be looked for.
-func holderText(name string, h store.Holding, now time.Time) string {
-	if !h.Holder.Unrenewed {
-		return h.Holder.String()
-	}
-	if since := heldSince(h, now); isTick(name) && !since.IsZero() && h.ExpiresIn >= 0 {
-		return fmt.Sprintf("ran at %s on %s, remembered until %s", clockTime(since, now), hostText(h.Holder), clockTime(now.Add(h.ExpiresIn), now))
-	}
-	text := hostText(h.Holder)
-	if h.Holder.Purpose != "" {
-		text += " (" + excerpt.AtMost(h.Holder.Purpose, mostPurpose) + ")"
-	}
-	return text + ", no process renews it"
-}
-
-const mostPurpose = 80 // bytes, as store.Holder shows it
-
-// hostText names the host of a holder, or else its owner.
-func hostText(h store.Holder) string {
-	if h.Host == "" {
-		return voice.Shown(h.Owner)
-	}
-	return excerpt.AtMost(h.Host, mostPurpose)
-}
-
-// isTick reports whether a lock is the record of a tick, as leasehold.Client.Once names it, such as
-// backup@1h0m0s/3.
-func isTick(name string) bool {
-	_, tick, ok := cutLast(name, "@")
-	every, number, numbered := cutLast(tick, "/")
-	every, _, _ = strings.Cut(every, "+")
-	_, err := time.ParseDuration(every)
-	_, notNumber := strconv.Atoi(number)
-	return ok && numbered && err == nil && notNumber == nil
-}
-
-// cutLast is strings.Cut around the last sep.
-func cutLast(s, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
-}
-
-// clockTime returns a local time, with the day unless it is today.
-func clockTime(t, now time.Time) string {
-	t, now = t.Local(), now.Local()
-	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
-		return t.Format(time.TimeOnly)
-	}
-	return t.Format(time.DateTime)
-}
-
-// heldSince returns since when the lock is held, or the zero time if that is unknown.
-// If the store cannot tell, it is when the holder asked for the lock, by its own clock.
-func heldSince(s store.Holding, now time.Time) time.Time {
-	if s.HeldFor > 0 {
-		return now.Add(-s.HeldFor)
-	}
-	return s.Holder.Since
-}
-
-// heldFor compares two clocks if the store cannot tell: the holder's and ours, which
-// may differ.
-func heldFor(s store.Holding, now time.Time) string {
-	since := heldSince(s, now)
-	if since.IsZero() {
-		return "-"
-	}
-	return ago(since, now)
-}
-
-// ago returns the time from since to now, to the second.
-func ago(since, now time.Time) string {
-	return voice.Brief(max(0, now.Sub(since)).Truncate(time.Second))
-}
-
-func expiresIn(d time.Duration) string {
-	if d < 0 {
-		return "never"
-	}
-	return voice.Brief(d)
-}
-
-func tokenOf(s store.Holding) string {
-	if s.Token == 0 {
-		return "-"
-	}
-	return s.Token.String()
 }

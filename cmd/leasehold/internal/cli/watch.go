@@ -3,14 +3,11 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/voice"
-	"github.com/leasehold-dev/leasehold/fence"
-	"github.com/leasehold-dev/leasehold/internal/statejson"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lockview"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/spf13/cobra"
 )
@@ -83,7 +80,7 @@ const leastEvery = 10 * time.Millisecond
 // watch runs "leasehold watch" until the store cannot be used any more. look returns the locks to
 // watch. many says that each line names its lock.
 func watch(p *program, ctx context.Context, st *store.Store, look func(context.Context, *store.Store) ([]store.State, error), many bool, every time.Duration, asJSON bool) error {
-	known := map[string]*watched{}
+	known := map[string]*lockview.Watched{}
 	first, trouble := true, false
 	for ; ; time.Sleep(every) {
 		states, err := look(ctx, st)
@@ -111,14 +108,14 @@ func watch(p *program, ctx context.Context, st *store.Store, look func(context.C
 		for _, s := range states {
 			w, isKnown := known[s.Name]
 			if !isKnown {
-				w = &watched{}
+				w = &lockview.Watched{}
 				known[s.Name] = w
 			}
-			for _, change := range w.changes(s, first) {
+			for _, change := range w.Changes(s, first) {
 				if many {
-					change.name = s.Name
+					change.Name = s.Name
 				}
-				if err := printChange(p, change, time.Now(), asJSON); err != nil {
+				if err := change.Write(p.stdout, time.Now(), asJSON); err != nil {
 					return err
 				}
 			}
@@ -128,120 +125,4 @@ func watch(p *program, ctx context.Context, st *store.Store, look func(context.C
 		}
 		first, trouble = false, false
 	}
-}
-
-// heldChange is a change of the holders of a lock.
-type heldChange struct {
-	event string // as in the help of watch
-	kind  store.Kind
-	of    store.Holding
-	name  string // of the lock, if several are watched
-}
-
-// watched is what watch has told of a lock.
-type watched struct {
-	held      []heldChange    // those told of as holders
-	undecided []store.Holding // those that may have held it at first
-	free      bool
-}
-
-// changes returns what has changed since the last look. A lease that is undecided, because
-// nodes do not answer, is no change, except at the first look.
-func (w *watched) changes(s store.State, first bool) (changes []heldChange) {
-	held := s.Holdings()
-	var still []heldChange
-	for _, c := range w.held {
-		switch {
-		case hasLease(held, c.of):
-		case hasLease(s.Undecided, c.of):
-			still = append(still, c)
-		default:
-			changes = append(changes, heldChange{event: "over", kind: c.kind, of: c.of})
-		}
-	}
-	told := w.held
-	w.held = still
-	for _, h := range held {
-		c := heldChange{event: "acquired", kind: s.Kind, of: h}
-		if first || hasLease(w.undecided, h) {
-			c.event = "held"
-		}
-		if !slices.ContainsFunc(told, func(o heldChange) bool { return hasLease([]store.Holding{o.of}, h) }) {
-			changes = append(changes, c)
-		}
-		w.held = append(w.held, c)
-	}
-	if first {
-		w.undecided = s.Undecided
-		for _, h := range s.Undecided {
-			changes = append(changes, heldChange{event: "undecided", kind: h.Kind, of: h})
-		}
-	}
-	w.undecided = slices.DeleteFunc(slices.Clone(w.undecided), func(h store.Holding) bool { return !hasLease(s.Undecided, h) })
-	switch {
-	case s.Free() && !w.free:
-		changes, w.free = append(changes, heldChange{event: "free"}), true
-	case len(changes) > 0:
-		w.free = false
-	}
-	return changes
-}
-
-// hasLease reports whether the lease h is among those of some holders. A holder may
-// draw further tokens, so its owner alone tells.
-func hasLease(in []store.Holding, h store.Holding) bool {
-	for _, o := range in {
-		if o.Holder.Owner == h.Holder.Owner {
-			return true
-		}
-	}
-	return false
-}
-
-// changeJSON is a change, as the help of watch describes it.
-type changeJSON struct {
-	Time  time.Time `json:"time"`
-	Event string    `json:"event"`
-	*statejson.LockName
-	*changedJSON
-}
-
-type changedJSON struct {
-	statejson.Holder
-	Token fence.Token `json:"token,omitempty"`
-	Slot  *int64      `json:"slot,omitempty"`
-}
-
-func printChange(p *program, c heldChange, now time.Time, asJSON bool) error {
-	if asJSON {
-		j := changeJSON{Time: now.UTC(), Event: c.event}
-		if c.name != "" {
-			name := statejson.NameOf(c.name)
-			j.LockName = &name
-		}
-		if c.event != "free" {
-			j.changedJSON = &changedJSON{Holder: statejson.HolderOf(c.of.Holder), Token: c.of.Token}
-			if !c.kind.IsMutex() {
-				j.Slot = &c.of.Slot
-			}
-		}
-		return writeJSONLine(p.stdout, j)
-	}
-	line := now.Local().Format(time.RFC3339) + "  " + c.event
-	if c.name != "" {
-		line = fmt.Sprintf("%-35s %s", line, voice.Shown(c.name))
-	}
-	if c.event != "free" {
-		if c.name != "" {
-			line += ": "
-		} else {
-			line = fmt.Sprintf("%-35s ", line)
-		}
-		line += fmt.Sprintf("%s, token %s", c.of.Holder, tokenOf(c.of))
-		if !c.kind.IsMutex() {
-			line += ", " + partOf(c.kind, nil, c.of)
-		}
-	}
-	_, err := fmt.Fprintln(p.stdout, line)
-	return err
 }

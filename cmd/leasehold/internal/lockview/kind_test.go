@@ -1,4 +1,4 @@
-package cli
+package lockview
 
 import (
 	"encoding/json"
@@ -87,14 +87,14 @@ func TestKindsAreShown(t *testing.T) {
 			`{"name":"a","held":false,"broken":{"owner":"p","token":4,"now":false}}`},
 	} {
 		var b strings.Builder
-		if err := writeState(&b, c.state, false, now); err != nil || b.String() != c.shown {
+		if err := WriteState(&b, c.state, false, now); err != nil || b.String() != c.shown {
 			t.Errorf("%v\n%s\nwant\n%s", err, b.String(), c.shown)
 		}
 		b.Reset()
 		if err := writeTable(&b, []store.State{c.state}, now); err != nil || b.String() != c.list {
 			t.Errorf("%v\n%s\nwant\n%s", err, b.String(), c.list)
 		}
-		got, err := json.Marshal(toJSON(c.state))
+		got, err := json.Marshal(JSON(c.state))
 		if err != nil || string(got) != c.json {
 			t.Errorf("%v\n%s\nwant\n%s", err, got, c.json)
 		}

@@ -1,4 +1,4 @@
-package cli
+package lockview
 
 import (
 	"bytes"
@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// toJSON returns a lock as help.Locks describes it.
-func toJSON(st store.State) statejson.State {
+// JSON returns a lock as help.Locks describes it.
+func JSON(st store.State) statejson.State {
 	j := statejson.Of(st)
 	for i := range j.Nodes {
 		j.Nodes[i].Error = voice.Safe(j.Nodes[i].Error)
@@ -23,12 +23,13 @@ func toJSON(st store.State) statejson.State {
 	return j
 }
 
-// writeJSONLine writes v on one line.
-func writeJSONLine(w io.Writer, v any) error {
+// WriteJSONLine writes v on one line.
+func WriteJSONLine(w io.Writer, v any) error {
 	return encodeJSON(w, v, "")
 }
 
-func writeJSON(w io.Writer, v any) error { return encodeJSON(w, v, "  ") }
+// WriteJSON writes v on several lines.
+func WriteJSON(w io.Writer, v any) error { return encodeJSON(w, v, "  ") }
 
 // encodeJSON writes v. Characters that a terminal could act on are escaped: encoding/json
 // leaves most of them as they are.
