@@ -18,7 +18,7 @@ func TestClusterStore(t *testing.T) {
 	for _, server := range c.Masters {
 		redisCLI(t, server, strings.Replace(strings.TrimSpace(line), "PASSWORD", "pw", 1))
 	}
-	at := newSite(t, storeVar+"=redis-cluster://u:pw@"+c.Masters[1].Addr())
+	at := newSite(t, storeVar+"=redis-cluster://u:pw@"+c.Masters[1].Addr()+patiently)
 	for _, name := range []string{"jobs/1", "jobs/2", "jobs/3", "jobs/{4}"} {
 		p := at.run(0, "run", name, "--", "sh", "-c", "echo $LEASEHOLD_NAME $LEASEHOLD_TOKEN")
 		if !strings.HasPrefix(p.out.String(), name+" ") {

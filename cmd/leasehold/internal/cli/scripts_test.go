@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/built"
+	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/localredis"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/internal/testenv/sqltest"
@@ -43,6 +44,10 @@ import (
 //	redis start N [ARGS]    starts N servers, which become the store; $REDIS1 is an address
 //	redis kill I            kills one of them; "redis restart I" starts it again
 //	redis do I COMMAND      sends a command of Redis to one of them; stdout has the reply
+//	redis watched N         starts a master that N sentinels watch, which become the store;
+//	                        $SENTINEL1 is an address, and "redis kill" kills sentinels
+//	etcd start              starts a member of etcd; $ETCD is its address
+//	etcd kill               kills it
 //	refused FILE            runs each line of FILE, which is refused with exit code 125 (or
 //	                        another one) and the text after "#", without a word on stdout
 //
@@ -59,6 +64,7 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"export":    inSession((*session).export),
 	"capture":   inSession((*session).capture),
 	"redis":     inSession((*session).redis),
+	"etcd":      inSession((*session).etcd),
 	"refused":   inSession((*session).refused),
 }
 
@@ -183,6 +189,7 @@ type session struct {
 	code    int
 	procs   map[string]*proc
 	servers []*redistest.Server
+	member  *etcdtest.Cluster
 }
 
 // inScript makes helpers of tests fail a script. It is a test whose ends are those of a script.
@@ -192,6 +199,26 @@ func (inScript) Helper()                     {}
 func (s inScript) Cleanup(f func())          { s.Defer(f) }
 func (s inScript) Errorf(f string, v ...any) { s.Fatalf(f, v...) }
 func (s inScript) Fatal(v ...any)            { s.Fatalf("%s", fmt.Sprint(v...)) }
+
+// asTest is a script for what starts servers for a test.
+type asTest struct {
+	testing.TB
+	s *testscript.TestScript
+}
+
+func (asTest) Helper()                     {}
+func (asTest) Failed() bool                { return false }
+func (t asTest) Cleanup(f func())          { t.s.Defer(f) }
+func (t asTest) Error(v ...any)            { t.s.Fatalf("%s", fmt.Sprint(v...)) }
+func (t asTest) Errorf(f string, v ...any) { t.s.Fatalf(f, v...) }
+func (t asTest) Fatal(v ...any)            { t.s.Fatalf("%s", fmt.Sprint(v...)) }
+func (t asTest) Fatalf(f string, v ...any) { t.s.Fatalf(f, v...) }
+
+func (t asTest) TempDir() string {
+	dir, err := os.MkdirTemp(t.s.MkAbs("."), ".server")
+	t.s.Check(err)
+	return dir
+}
 
 func inSession(f func(s *session, neg bool, args []string)) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
@@ -299,6 +326,15 @@ func (s *session) capture(_ bool, args []string) {
 func (s *session) redis(_ bool, args []string) {
 	n, err := strconv.Atoi(args[1])
 	s.Check(err)
+	if args[0] == "watched" {
+		w := redistest.StartWatched(asTest{s: s.TestScript}, n)
+		s.servers = w.Sentinels
+		for i, sentinel := range w.Sentinels {
+			s.export(false, []string{fmt.Sprintf("SENTINEL%d=%s", i+1, sentinel.Addr())})
+		}
+		s.export(false, []string{storeVar + "=" + w.URL()})
+		return
+	}
 	if args[0] == "start" {
 		for i := range n {
 			server, err := redistest.Launch(redistest.Options{Args: args[2:]})
@@ -323,6 +359,15 @@ func (s *session) redis(_ bool, args []string) {
 		s.Check(err)
 		fmt.Fprintln(s.Stdout(), localredis.Text(reply))
 	}
+}
+
+func (s *session) etcd(_ bool, args []string) {
+	if args[0] == "kill" {
+		s.member.Members[0].Kill()
+		return
+	}
+	s.member = launchEtcd(s.t)
+	s.export(false, []string{"ETCD=" + s.member.Endpoints()[0]})
 }
 
 func (s *session) refused(_ bool, args []string) {
