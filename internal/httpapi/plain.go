@@ -23,7 +23,7 @@ type value struct {
 // plain calls set with each member of b. It returns false if b is no plain object, or set returns
 // false: then nothing that was set counts.
 func plain(b []byte, set func(key []byte, v value) bool) bool {
-	b = bytes.TrimSpace(b)
+	b = bytes.Trim(b, " \t\r\n") // the white space of JSON
 	if len(b) < 2 || b[0] != '{' || b[len(b)-1] != '}' {
 		return false
 	}

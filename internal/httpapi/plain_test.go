@@ -19,7 +19,7 @@ func strict(b []byte, v any) error {
 // ReadPlain reads nothing in another way than encoding/json.
 func FuzzPlain(f *testing.F) {
 	for _, seed := range []string{
-		`{}`, `{"owner":"o","ttl_ms":30000}`, `{"owner": "o", "wait_ms": 0, "keep": true}`, `{"a"}`, `{"owner":"o",}`, `{"owner":"o"}}`, `{"owner":"o"} {}`,
+		"\v{}", `{}`, `{"owner":"o","ttl_ms":30000}`, `{"owner": "o", "wait_ms": 0, "keep": true}`, `{"a"}`, `{"owner":"o",}`, `{"owner":"o"}}`, `{"owner":"o"} {}`,
 		`{"owner":"a\"b\\c","meta":"{\"host\":\"x\"}"}`, `{"owner":"\u0041"}`, `{"owner":"é"}`, `{"ttl_ms":1e3}`, `{"ttl_ms":-1}`, `{"ttl_ms":007}`, `{"ttl_ms":"1"}`, `{"ttl_ms":null}`,
 		`{"owner":"a","owner":"b"}`, `{"Owner":"a"}`, `{"owner":true}`, `{"keep":"true"}`, `{"keep":1}`, `{"pid":4294967296}`, `{"permits":999999999999999999}`, `{"ttl_ms":9999999999999999}`,
 		`{"do":"acquire","name":"a/b","owner":"o","ttl_ms":1000,"call":"c","again":2}`, `{"do":"release","name":"a","renewed":true,"undo":false}`,
