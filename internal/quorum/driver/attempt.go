@@ -56,7 +56,7 @@ func (k *Driver[P]) Acquire(ctx context.Context, r store.AcquireRequest) (store.
 func (k *Driver[P]) beginAcquire(r store.AcquireRequest) *attempt[P] {
 	start := k.Clock.Now()           // before anything is sent, since validity counts from here
 	r.Slots, r.Repeated = nil, false // those of an earlier lease
-	a := k.newAttempt(store.WaitRequest{Lease: r.Lease}, start)
+	a := k.newAttempt(store.WaitRequest(r), start)
 	a.core.Begin(k.config(r.Lease), r.TTL, start)
 	return a
 }
