@@ -68,11 +68,11 @@ func Mutants() []Mutant {
 		{Name: "quarantine", edit: "quarantine", script: crashing, seed: 1},
 		{Name: "quarantine-long-enough", edit: "quarantine-long-enough", script: crashing, seed: 3},
 		{Name: "node-clock-floor", edit: "node-clock-floor", script: uncounted, seed: 1},
-		{Name: "node-hands-to-its-list", edit: "node-hands-to-its-list", script: rollingList, seed: 47},
+		{Name: "node-hands-to-its-list", edit: "node-hands-to-its-list", script: rollingList, seed: 50},
 		{Name: "node-knows-its-run", edit: "node-knows-its-run", script: copied, seed: 2},
-		{Name: "node-looks-at-lists", edit: "node-looks-at-lists", script: rollingList, seed: 15},
+		{Name: "node-looks-at-lists", edit: "node-looks-at-lists", script: rollingList, seed: 17},
 		{Name: "node-skips-the-dead", edit: "node-skips-the-dead", script: killing, seed: 3},
-		{Name: "node-tombstones", edit: "node-tombstones", script: cutting, seed: 7},
+		{Name: "node-tombstones", edit: "node-tombstones", script: cutting, seed: 8},
 	}
 	slices.SortFunc(all, func(a, b Mutant) int { return cmp.Compare(a.Name, b.Name) })
 	return all
@@ -102,26 +102,26 @@ func MutantSteps() []Mutant {
 		{Name: "quarantine", edit: "quarantine", script: crashing, seed: 1, step: "grant(the node's quarantine is over"},
 		{Name: "quarantine-long-enough", edit: "quarantine-long-enough", script: crashing, seed: 3, step: "grant(the node's quarantine is over"},
 		{Name: "node-clock-floor", edit: "node-clock-floor", script: uncounted, seed: 1, step: "grant(the token is near the clock"},
-		{Name: "node-prolongs-what-it-repeats", edit: "node-prolongs-what-it-repeats", script: OfSeed, seed: 16, step: majorityGranted},
-		{Name: "node-hands-for-the-place", edit: "node-hands-for-the-place", script: OfSeed, seed: 7, step: "forget(the time that the node promised is over"},
+		{Name: "node-prolongs-what-it-repeats", edit: "node-prolongs-what-it-repeats", script: OfSeed, seed: 18, step: majorityGranted},
+		{Name: "node-hands-for-the-place", edit: "node-hands-for-the-place", script: OfSeed, seed: 10, step: "forget(the time that the node promised is over"},
 		{Name: "node-extends-its-owner", edit: "node-extends-its-owner", script: OfSeed, seed: 3, step: majorityExtended},
 		{Name: "kinds-never-shorten", edit: "kinds-never-shorten", script: shared(readWrite), seed: 1, step: majorityExtended},
 		{Name: "node-hands-after-quarantine", edit: "node-hands-after-quarantine", script: losing, seed: 1, step: "grant(the node's quarantine is over"},
 		{Name: "node-heals-after-quarantine", edit: "node-heals-after-quarantine", script: rollingShort, seed: 1, step: "heal(the node's quarantine is over"},
-		{Name: "node-knows-its-run", edit: "node-knows-its-run", script: copied, seed: 2, step: "heal(the node's quarantine is over"},
+		{Name: "node-knows-its-run", edit: "node-knows-its-run", script: copied, seed: 6, step: "heal(the node's quarantine is over"},
 		{Name: "node-never-creates", edit: "node-never-creates", script: rollingShort, seed: 1, step: "extend(the attempt has the lock there"},
-		{Name: "node-never-shortens", edit: "node-never-shortens", script: OfSeed, seed: 3, step: "forget(the time that the node promised is over"},
+		{Name: "node-never-shortens", edit: "node-never-shortens", script: OfSeed, seed: 10, step: "forget(the time that the node promised is over"},
 		{Name: "node-raises-counter", edit: "node-raises-counter", script: OfSeed, seed: 1, step: majorityGranted},
 
 		{Name: "kinds-confirm-token", mech: quorum.Mechanisms["confirm-token"], script: shared(readWrite), seed: 1, step: majorityGranted},
 		{Name: "kinds-agree-on-slots", mech: quorum.Mechanisms["agree-slots"], script: shared(semaphore), seed: 1, step: majorityGranted},
 		{Name: "kinds-count-tokens", edit: "kinds-count-tokens", script: shared(semaphore), seed: 1, step: "grant(the token is near the clock"},
 		{Name: "kinds-differ-in-slots", edit: "kinds-differ-in-slots", script: shared(semaphore), seed: 1, step: "grant(no attempt has the lock there that conflicts"},
-		{Name: "kinds-hand-after-quarantine", edit: "kinds-hand-after-quarantine", script: sharedLosing(semaphore), seed: 1, step: "grant(the node's quarantine is over"},
+		{Name: "kinds-hand-after-quarantine", edit: "kinds-hand-after-quarantine", script: sharedLosing(semaphore), seed: 2, step: "grant(the node's quarantine is over"},
 		{Name: "kinds-keep-sums", edit: "kinds-keep-sums", script: shared(readWrite), seed: 2, step: "grant(the token is larger than the node's counter"},
 		{Name: "kinds-leave-room", edit: "kinds-leave-room", script: shared(readWrite), seed: 1, step: "grant(no attempt has the lock there that conflicts"},
 		{Name: "kinds-readers-draw", edit: "kinds-readers-draw", script: shared(readWrite), seed: 1, step: "grant(the token is larger than the node's counter"},
-		{Name: "kinds-renew-their-slots", edit: "kinds-renew-their-slots", script: shared(semaphore), seed: 1, step: majorityExtended},
+		{Name: "kinds-renew-their-slots", edit: "kinds-renew-their-slots", script: shared(semaphore), seed: 2, step: majorityExtended},
 	}
 	slices.SortFunc(all, func(a, b Mutant) int { return cmp.Compare(a.Name, b.Name) })
 	return all
