@@ -45,7 +45,7 @@ func TestACLIsAcceptedByRedis(t *testing.T) {
 		for _, server := range servers {
 			redisCLI(t, server, strings.Replace(strings.TrimSpace(line), "PASSWORD", "pw", 1))
 		}
-		at := newSite(t, storeVar+"=redis://u:pw@"+addresses(servers))
+		at := newSite(t, storeVar+"=redis://u:pw@"+addresses(servers)+patiently)
 		at.run(0, "run", prefix+"1", "--", "true")
 		if codes, said := at.doctor(1, "--prefix", prefix); codes["same-host"] == "" || codes["info-forbidden"]+codes["config-forbidden"]+codes["keys-not-seen"] != "" {
 			t.Errorf("%q: %s, want the finding same-host and no finding info-forbidden, config-forbidden, keys-not-seen", prefix, said)

@@ -67,7 +67,7 @@ func TestHelpIsShort(t *testing.T) {
 		defer out.Close()
 		p := &program{voice: &voice.Voice{}, stdout: out, stderr: out}
 		root := p.root()
-		root.SetArgs(args)
+		root.SetArgs(append([]string{}, args...)) // with nil, cobra reads the arguments of this program
 		if err := root.Execute(); err != nil {
 			t.Errorf("%q: %v", args, err)
 		}
