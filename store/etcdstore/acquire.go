@@ -213,8 +213,8 @@ func (s *engine) join(ctx context.Context, of store.Lease, has entry) (store.Gra
 	if has.several() && max(of.Weight, 1) > has.Weight { // a lease does not grow
 		return store.Grant{}, store.HeavierError("acquire", of)
 	}
-	if of.Attempt != has.Made && has.Made != "" {
-		// The attempt that made the place may be given up meanwhile, and revokes its lease then.
+	if of.Attempt != has.Made {
+		// An earlier attempt may be given up meanwhile, or its release fail, and it revokes its lease then.
 		if has.several() && of.Kind.IsMutex() { // it may have a slot from before Resize, which was not read
 			var err error
 			if has, err = s.find(ctx, of); err != nil {

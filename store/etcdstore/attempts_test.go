@@ -46,7 +46,7 @@ func holds(t *testing.T, s *store.Store, l store.Lease) {
 // removes reports whether a transaction deletes a place of the lock.
 func removes(req *etcdserverpb.TxnRequest, prefix string) bool {
 	for _, op := range req.Success {
-		if strings.HasPrefix(string(op.GetRequestDeleteRange().GetKey()), prefix+"/a/") {
+		if key := string(op.GetRequestDeleteRange().GetKey()); strings.HasPrefix(key, prefix+"/a/") && !strings.HasSuffix(key, "!") {
 			return true
 		}
 	}
@@ -97,6 +97,44 @@ func TestLateRevokeSparesTheNextAttempt(t *testing.T) {
 		if st, err := s.Inspect(t.Context(), "a"); err != nil || len(st.Holders) != 0 {
 			t.Errorf("after the release: %+v, %v", st, err)
 		}
+	})
+}
+
+// A release without an answer revokes the lease. An attempt that has joined meanwhile, as the third one of
+// the owner, keeps what it is granted.
+func TestFailedReleaseSparesTheNextAttempt(t *testing.T) {
+	attemptsOf(t, func(t *testing.T, prefix string, first, second store.Lease) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		releases, revoked := make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		faults := grpc.WithChainUnaryInterceptor(func(c context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+			if txn, ok := req.(*etcdserverpb.TxnRequest); ok && removes(txn, prefix) && ctx.Err() == nil {
+				close(releases)
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			if err := invoke(c, method, req, reply, cc, o...); err != nil || !strings.HasSuffix(method, "/LeaseRevoke") {
+				return err
+			}
+			once.Do(func() { close(revoked) })
+			return nil
+		})
+		s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience, DialOptions: []grpc.DialOption{faults}})
+		acquire(t, s, first)
+		acquire(t, s, second)
+		released := make(chan error, 1)
+		go func() { released <- s.Release(ctx, store.ReleaseRequest{Lease: first}) }()
+		<-releases
+		third := first
+		third.Attempt = store.NewOwner()
+		acquire(t, s, third)
+		cancel()
+		if err := <-released; !errors.Is(err, context.Canceled) {
+			t.Fatalf("release that is given up: %v", err)
+		}
+		<-revoked
+		holds(t, s, third)
 	})
 }
 

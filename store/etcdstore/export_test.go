@@ -37,7 +37,7 @@ func Believe(st *store.Store, l store.Lease) {
 	}
 	for _, e := range v.places {
 		if e.Owner == l.Owner {
-			h := newHold(e.key, e.create, "", adopted(e))
+			h := newHold(e.key, e.create, "", adopted(e), nil)
 			if !l.Kind.IsMutex() {
 				h.slot = s.layout.slot(l.Name, 0)
 			}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
@@ -150,5 +151,44 @@ func TestPermitsReleasedTogether(t *testing.T) {
 		if err != nil {
 			t.Errorf("renewal %d: %v", i, err)
 		}
+	}
+}
+
+// A holder to which the lock has come, and behind which nobody waits, releases it in one request, also if
+// it entered by itself.
+func TestReleaseAfterAHandOffIsOneRequest(t *testing.T) {
+	client := native(t, server.Endpoints())
+	for how, leave := range map[string]func(s *store.Store, l store.Lease, prefix string){
+		"released": func(s *store.Store, l store.Lease, _ string) { release(t, s, l) },
+		"deleted": func(_ *store.Store, _ store.Lease, prefix string) {
+			r, err := client.Get(t.Context(), prefix+"/a/", clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+			if err == nil {
+				_, err = client.Delete(t.Context(), string(r.Kvs[0].Key))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			var requests atomic.Int64
+			count := intercept(func(_ *etcdserverpb.TxnRequest, invoke func() error) error {
+				requests.Add(1)
+				return invoke()
+			})
+			prefix := "one-request-" + rand.Text()
+			holder := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience})
+			s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience, MaxTTL: time.Hour, DialOptions: []grpc.DialOption{count.option()}})
+			held, l := request("a", time.Minute), request("a", time.Minute)
+			acquire(t, holder, held)
+			done := waits(t, s, l)
+			leave(holder, held, prefix)
+			gets(t, "the waiter", done)
+			before := requests.Load()
+			release(t, s, l)
+			if n := requests.Load() - before; n != 1 {
+				t.Errorf("%d requests to release, want 1", n)
+			}
+		})
 	}
 }

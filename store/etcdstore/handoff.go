@@ -21,7 +21,7 @@ type handoff struct {
 // nobody but the next owner has to be told.
 func (l layout) admitNext(v *view, name string, freed int64) (h handoff) {
 	holders, entered := v.holders(), v
-	if holders == len(v.places) && (holders == 0 || v.several()) {
+	if holders == len(v.places) && v.several() {
 		h.ifs = append(h.ifs, unchanged(v.prefix, v.revision))
 	}
 	in, told := 0, 0

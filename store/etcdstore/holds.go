@@ -34,9 +34,7 @@ func (p *place) entry(process string) entry {
 
 // own notes that the place has the lock.
 func (s *engine) own(p *place) {
-	h := newHold(p.key, p.create, p.slot, p.lease)
-	h.view = p.view
-	s.holds.put(p.of.Name, p.of.Owner, h, s.clock.Now())
+	s.holds.put(p.of.Name, p.of.Owner, newHold(p.key, p.create, p.slot, p.lease, p.view), s.clock.Now())
 	s.inbox.start()
 }
 
@@ -73,14 +71,14 @@ type hold struct {
 	suspect atomic.Bool
 }
 
-func newHold(key string, create int64, slot string, l *lease) *hold {
-	h := &hold{key: key, create: create, slot: slot}
+func newHold(key string, create int64, slot string, l *lease, v *view) *hold {
+	h := &hold{key: key, create: create, slot: slot, view: v}
 	h.lease.Store(l)
 	return h
 }
 
 // holdOf returns a place that another handle made.
-func holdOf(e entry) *hold { return newHold(e.key, e.create, e.slotKey(), adopted(e)) }
+func holdOf(e entry) *hold { return newHold(e.key, e.create, e.slotKey(), adopted(e), nil) }
 
 // holds are the leases that this process has, as far as it knows. Another handle can
 // release them, and they can expire: etcd decides.

@@ -83,11 +83,12 @@ func (s *engine) release(ctx context.Context, r store.ReleaseRequest, next *plac
 			}
 		}
 		s.holds.drop(r.Name, r.Owner, h)
+		l := h.lease.Load() // another attempt that joins meanwhile attaches the place to another one
 		err := e.run(ctx)
 		ambiguous = e.ambiguous
 		switch {
 		case err == nil:
-			s.pool.done(h.lease.Load())
+			s.pool.done(l)
 			return e.standing, nil
 		case err == errMoved:
 			continue // another attempt of the owner joined, or it was renewed for longer
@@ -97,7 +98,7 @@ func (s *engine) release(ctx context.Context, r store.ReleaseRequest, next *plac
 			// Another handle may have ended it, or it expired. Its lease is not used again.
 			return false, s.refused(ctx, "release", r.Name, false, err)
 		default:
-			s.pool.revoke(h.lease.Load())
+			s.pool.revoke(l)
 			return false, s.refused(ctx, "release", r.Name, true, err)
 		}
 	}
@@ -253,7 +254,9 @@ func (e *ending) txn(alone bool) (t txn, tells bool, err error) {
 				rest = rest.without(i)
 			}
 		}
-		h = l.admitNext(rest, name, freed)
+		if h = l.admitNext(rest, name, freed); len(rest.places) == 0 {
+			t.ifs = append(t.ifs, newest(l.lock(name), e.create))
+		}
 		if e.rejoin != nil && len(rest.places) > 0 {
 			first, p := rest.places[0], e.rejoin
 			t.ifs = append(t.ifs, created(first.key, first.create), absent(p.key))

@@ -138,8 +138,7 @@ func (s *engine) renewSome(ctx context.Context, all []*renewal) {
 			return
 		}
 	}
-	const most = (mostOps - 1) / 2 // in one transaction
-	for some := range slices.Chunk(all, most) {
+	for some := range slices.Chunk(all, (mostOps-1)/2) { // what fits into one transaction
 		s.confirm(ctx, some, left, sent)
 	}
 }

@@ -82,8 +82,7 @@ func (s *engine) open(ctx context.Context) error {
 		return fmt.Errorf("%w: %s", store.ErrInvalid, why)
 	}
 	var err error
-	s.floor, err = s.agreeOnFloor(ctx)
-	if err == nil {
+	if s.floor, err = s.agreeOnFloor(ctx); err == nil {
 		err = s.recordTTL(ctx, 0)
 	}
 	if err != nil {

@@ -85,10 +85,14 @@ func (w *waiting) watched() []clientv3.OpOption {
 	return nil
 }
 
-// look reads the queue, through the log, so that the last keep-alive counts.
+// look reads the queue.
 func (w *waiting) look(ctx context.Context) (g store.Grant, done bool, err error) {
 	p := w.place
-	v, err := w.s.read(ctx, readingFor(p.of, p.key, p.create), logged(p.key))
+	var through []operation
+	if p.lease.unconfirmed() { // a read through the log makes the last keep-alive count
+		through = append(through, logged(p.key))
+	}
+	v, err := w.s.read(ctx, readingFor(p.of, p.key, p.create), through...)
 	if err != nil {
 		return g, false, err
 	}
