@@ -275,20 +275,20 @@ func (k *simWorker) work(ctx context.Context) {
 		if l.Attempt != "" && k.rng.IntN(2) == 0 { // another attempt of the owner, whether the first one was granted or not
 			first := l
 			l.Attempt = "x2"
-			undone := make(chan struct{})
-			go func() {
-				defer close(undone)
-				if h == nil && k.w.chance(2) {
-					k.undo(first)
-				}
-			}()
+			var undone sync.WaitGroup
+			if h == nil && k.rng.IntN(2) == 0 {
+				undoes, cancel := k.bounded(false)
+				undone.Go(func() { defer cancel(); k.undo(undoes, first) })
+			}
 			if again := k.gets(l, waits, h != nil); again != nil {
 				if h != nil {
+					k.w.mu.Lock()
 					h.gone = true
+					k.w.mu.Unlock()
 				}
 				h = again
 			}
-			<-undone
+			undone.Wait()
 		}
 		if h != nil {
 			next = k.holds(ctx, h)
@@ -298,12 +298,6 @@ func (k *simWorker) work(ctx context.Context) {
 	if next != nil { // the place is given up
 		_ = k.s.Release(context.Background(), store.ReleaseRequest{Lease: *next})
 	}
-}
-
-func (w *simWorld) chance(n int) bool {
-	w.c.mu.Lock()
-	defer w.c.mu.Unlock()
-	return w.c.rng.IntN(n) == 0
 }
 
 func (w *simWorld) count(what string, err error) {
@@ -316,9 +310,7 @@ func (w *simWorld) count(what string, err error) {
 }
 
 // undo takes back an attempt that was given up.
-func (k *simWorker) undo(l store.Lease) {
-	ctx, cancel := k.bounded(false)
-	defer cancel()
+func (k *simWorker) undo(ctx context.Context, l store.Lease) {
 	err := k.s.Release(ctx, store.ReleaseRequest{Lease: l, Undo: true})
 	k.w.c.notes("%s %s is undone: %v", l.Owner, l.Attempt, err)
 	k.w.count("undo", err)
