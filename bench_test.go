@@ -72,7 +72,7 @@ type handing struct{ store.Engine }
 
 func (h handing) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	reason(errBusy)
-	return h.Engine.Acquire(ctx, store.AcquireRequest{Lease: r.Lease})
+	return h.Engine.Acquire(ctx, store.AcquireRequest(r))
 }
 
 func (h handing) Acquire(context.Context, store.AcquireRequest) (store.Grant, error) {

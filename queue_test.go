@@ -167,7 +167,7 @@ func (b *queueBench) grantedTooLate(first *leasehold.Lease) {
 		reason(&leasehold.BusyError{Name: r.Name})
 		<-ctx.Done()
 		b.release(first)
-		return b.store.Engine.Acquire(context.WithoutCancel(ctx), store.AcquireRequest{Lease: r.Lease})
+		return b.store.Engine.Acquire(context.WithoutCancel(ctx), store.AcquireRequest(r))
 	})
 }
 
@@ -290,7 +290,7 @@ func TestGrantCountsFromItsRequest(t *testing.T) {
 			reason(&leasehold.BusyError{Name: r.Name})
 			time.Sleep(10 * time.Second)
 			b.release(first)
-			g, err := b.store.Engine.Acquire(ctx, store.AcquireRequest{Lease: r.Lease})
+			g, err := b.store.Engine.Acquire(ctx, store.AcquireRequest(r))
 			time.Sleep(time.Second)
 			g.Since, g.Lease.Repeated = 10*time.Second, true
 			return g, err
@@ -316,7 +316,7 @@ func TestLateGrantIsAskedForAgain(t *testing.T) {
 			late = r
 			b.waiter.onWait(nil)
 			b.release(first)
-			g, err := b.store.Engine.Acquire(ctx, store.AcquireRequest{Lease: r.Lease})
+			g, err := b.store.Engine.Acquire(ctx, store.AcquireRequest(r))
 			time.Sleep(2900 * time.Millisecond)
 			return g, err
 		})

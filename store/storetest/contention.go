@@ -202,7 +202,7 @@ func checkWaitComeAndGo(t *trial) {
 					expected = func(err error) bool { return errors.Is(err, context.Canceled) }
 				case 1, 5:
 					take = func() (store.Grant, error) {
-						return s.Acquire(ctx, store.AcquireRequest{Lease: r.Lease})
+						return s.Acquire(ctx, store.AcquireRequest(r))
 					}
 					expected = refused
 				}
