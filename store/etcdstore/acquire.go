@@ -221,7 +221,7 @@ func (s *engine) join(ctx context.Context, of store.Lease, has entry) (store.Gra
 				return store.Grant{}, err
 			}
 		}
-		has.Token, has.Made = has.token(s.floor), ""
+		has.Made = ""
 		r := &renewal{of: of, hold: s.holds.get(of.Name, of.Owner)}
 		if r.hold == nil || r.hold.create != has.create {
 			r.hold = holdOf(has)

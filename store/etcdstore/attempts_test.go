@@ -221,6 +221,63 @@ func TestUndoSparesAWaiterThatEnters(t *testing.T) {
 	})
 }
 
+// attaches reports whether a transaction attaches a place of the lock that is there to another lease.
+func attaches(req *etcdserverpb.TxnRequest, prefix string) bool {
+	for _, op := range req.Success {
+		put := op.GetRequestPut()
+		if put == nil || put.Lease == 0 || !strings.HasPrefix(string(put.Key), prefix+"/a/") {
+			continue
+		}
+		for _, is := range req.Compare {
+			if string(is.Key) == string(put.Key) && is.GetCreateRevision() != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// An owner that has a lock asks for it again by way of another process, and gives up. The request that
+// attaches the lock to the lease of that attempt arrives later, when the lease may be almost over. The
+// renewals since then count.
+func TestLateJoinSparesTheHolder(t *testing.T) {
+	attemptsOf(t, func(t *testing.T, prefix string, first, second store.Lease) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		goOn, late := make(chan struct{}), make(chan *etcdserverpb.TxnResponse, 1)
+		faults := grpc.WithChainUnaryInterceptor(func(c context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+			if txn, ok := req.(*etcdserverpb.TxnRequest); !ok || !attaches(txn, prefix) {
+				return invoke(c, method, req, reply, cc, o...)
+			}
+			cancel()
+			go func() {
+				<-goOn
+				answer := &etcdserverpb.TxnResponse{}
+				if err := invoke(context.WithoutCancel(c), method, req, answer, cc, o...); err != nil {
+					t.Error(err)
+				}
+				late <- answer
+			}()
+			return context.Canceled
+		})
+		holder := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience})
+		joins := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience, DialOptions: []grpc.DialOption{faults}})
+		g := acquire(t, holder, first)
+		if _, err := joins.Acquire(ctx, store.AcquireRequest{Lease: second}); !errors.Is(err, context.Canceled) {
+			t.Fatalf("acquire that is given up: %v", err)
+		}
+		renewed(t, "the owner", holder, []store.Lease{first})
+		close(goOn)
+		if answer := <-late; answer.Succeeded {
+			t.Error("a renewal counts, and the lock is attached to an older lease later")
+		}
+		holds(t, holder, first)
+		if st, err := holder.Inspect(t.Context(), "a"); err != nil || st.Token != g.Token {
+			t.Errorf("token %v, %v, want %v", st.Token, err, g.Token)
+		}
+	})
+}
+
 // Leases of a semaphore that has become a mutex stay. Another attempt of the owner of any of them joins it.
 func TestAttemptJoinsALeaseFromBeforeResize(t *testing.T) {
 	prefix := "attempts-" + rand.Text()

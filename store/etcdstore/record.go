@@ -28,6 +28,8 @@ type record struct {
 	// Token is that of the grant, once the value was replaced. Until then the key's
 	// revision tells.
 	Token fence.Token `json:"token,omitempty"`
+	// Moves means that the key may be attached to another lease at any time, as in attach.
+	Moves bool `json:"moves,omitempty"`
 	// Process has the inbox to which a grant is written. It is empty if the owner does
 	// not wait.
 	Process string `json:"process,omitempty"`

@@ -203,7 +203,7 @@ func (s *engine) confirm(ctx context.Context, some []*renewal, left map[clientv3
 		case has.lease != l.id:
 			r.err = errMoved
 			r.hold.lease.CompareAndSwap(l, adopted(has))
-		case s.moves(r):
+		case has.Moves || s.moves(r):
 			moves = append(moves, move{r, has})
 		case left[l.id] == 0:
 			r.err = errMoved
@@ -216,48 +216,52 @@ func (s *engine) confirm(ctx context.Context, some []*renewal, left map[clientv3
 
 // attach attaches a place to a new lease. That lasts at least as long as its own, so that a renewal
 // for a shorter TTL takes nothing from what the owner counts on. The token stays.
+//
+// The cluster may do so long after the caller has given up, when the new lease has less time left than
+// the present one. So the record says first, before the new lease is taken, that the place moves: a
+// keep-alive of the present lease that is confirmed later does not count, and the renewal that finds this
+// attaches the place anew. If the present lease is of an earlier term, no keep-alive of it counts any more.
 func (s *engine) attach(ctx context.Context, r *renewal, has entry) error {
-	for again := false; ; again = true {
-		l, err := s.pool.leaseFor(ctx, max(r.of.TTL, has.lasts()-secondsMore*time.Second))
+	change := func(then ...operation) (*clientv3.TxnResponse, error) {
+		t := txn{ifs: []condition{created(has.key, has.create), modified(has.key, has.mod)}, then: then}
+		got, _, err := s.batches.commit(ctx, s.layout.lock(r.of.Name), t)
+		if err == nil && !got.Succeeded {
+			err = errMoved // perhaps an earlier try did it
+		}
+		return got, err
+	}
+	has.Token = has.token(s.floor)
+	if !has.Moves && has.Term >= s.replaced.inTerm() {
+		has.Moves = true
+		got, err := change(replace(has.key, encode(has.record)))
 		if err != nil {
 			return err
 		}
-		moved := has.record
-		moved.Seconds, moved.Term, moved.Token = int64(l.lasts/time.Second), l.term, has.token(s.floor)
-		t := txn{
-			ifs:  []condition{created(has.key, has.create), modified(has.key, has.mod)},
-			then: []operation{put(has.key, encode(moved), l.id)},
-			els:  []operation{get(has.key)},
-		}
-		if has.slotKey() != "" {
-			t.then = append(t.then, takeSlot(has.slot.key, has.slot.of, l.id))
-		}
-		got, _, err := s.batches.commit(ctx, s.layout.lock(r.of.Name), t)
-		if isGone(err) && !again {
-			s.pool.forget()
-			continue
-		}
-		if err != nil {
-			return err // the lease ends by itself, also if the place is attached to it
-		}
-		l.answered(got.Header.RaftTerm)
-		if !got.Succeeded {
-			kvs := got.Responses[0].GetResponseRange().Kvs
-			switch {
-			case len(kvs) == 0 || kvs[0].CreateRevision != has.create:
-				s.pool.done(l)
-				return store.ErrNotHeld
-			case clientv3.LeaseID(kvs[0].Lease) != l.id: // else an earlier try did it
-				s.pool.done(l)
-				return errMoved
-			}
-		}
-		r.hold.lease.Store(l)
-		if l.unconfirmed() { // it was kept alive by a leader that is not the one of its term
-			return errNewTerm
-		}
-		return nil
+		has.mod = got.Header.Revision
 	}
+	l, err := s.pool.leaseFor(ctx, max(r.of.TTL, has.lasts()-secondsMore*time.Second))
+	if err != nil {
+		return err
+	}
+	has.Seconds, has.Term, has.Moves = int64(l.lasts/time.Second), l.term, false
+	then := []operation{put(has.key, encode(has.record), l.id)}
+	if has.slotKey() != "" {
+		then = append(then, takeSlot(has.slot.key, has.slot.of, l.id))
+	}
+	got, err := change(then...)
+	if isGone(err) { // it was lost, perhaps with the data of the server
+		s.pool.forget()
+		return errMoved
+	}
+	if err != nil {
+		return err // the lease ends by itself, also if the place is attached to it
+	}
+	l.answered(got.Header.RaftTerm)
+	r.hold.lease.Store(l)
+	if l.unconfirmed() { // it was kept alive by a leader that is not the one of its term
+		return errNewTerm
+	}
+	return nil
 }
 
 // adopted is the lease of a place that another handle made. This one cannot use it again.

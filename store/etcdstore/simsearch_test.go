@@ -235,12 +235,8 @@ func (k *simWorker) time(most time.Duration) time.Duration {
 	return time.Duration(k.rng.Int64N(int64(most)))
 }
 
-// bounded is a context that ends soon in many cases, but not if the owner has the lock: docs/etcd.md says what
-// an attempt can do then that was given up.
-func (k *simWorker) bounded(has bool) (context.Context, context.CancelFunc) {
-	if has {
-		return context.WithTimeout(context.Background(), time.Minute)
-	}
+// bounded is a context that ends soon in many cases.
+func (k *simWorker) bounded() (context.Context, context.CancelFunc) {
 	most := 30 * time.Second
 	switch k.rng.IntN(4) {
 	case 0:
@@ -271,16 +267,16 @@ func (k *simWorker) work(ctx context.Context) {
 		if next != nil {
 			l, waits, next = *next, true, nil
 		}
-		h := k.gets(l, waits, false)
+		h := k.gets(l, waits)
 		if l.Attempt != "" && k.rng.IntN(2) == 0 { // another attempt of the owner, whether the first one was granted or not
 			first := l
 			l.Attempt = "x2"
 			var undone sync.WaitGroup
 			if h == nil && k.rng.IntN(2) == 0 {
-				undoes, cancel := k.bounded(false)
+				undoes, cancel := k.bounded()
 				undone.Go(func() { defer cancel(); k.undo(undoes, first) })
 			}
-			if again := k.gets(l, waits, h != nil); again != nil {
+			if again := k.gets(l, waits); again != nil {
 				if h != nil {
 					k.w.mu.Lock()
 					h.gone = true
@@ -316,9 +312,9 @@ func (k *simWorker) undo(ctx context.Context, l store.Lease) {
 	k.w.count("undo", err)
 }
 
-// gets acquires the lock or waits for it. The owner has it already if has is set.
-func (k *simWorker) gets(l store.Lease, waits, has bool) *simHold {
-	ctx, cancel := k.bounded(has)
+// gets acquires the lock or waits for it.
+func (k *simWorker) gets(l store.Lease, waits bool) *simHold {
+	ctx, cancel := k.bounded()
 	defer cancel()
 	start := time.Now()
 	var g store.Grant
@@ -386,7 +382,7 @@ func (k *simWorker) holds(ctx context.Context, h *simHold) (next *store.Lease) {
 	k.w.mu.Lock()
 	h.gone = true
 	k.w.mu.Unlock()
-	of, cancel := k.bounded(false)
+	of, cancel := k.bounded()
 	defer cancel()
 	k.w.c.notes("%s releases", l.Owner)
 	l.Attempt = ""

@@ -247,11 +247,12 @@ func (w *waiting) keep(ctx context.Context) (there bool, err error) {
 // finds notes how the place was read. It can be attached to another lease after an error of settle, or
 // if another handle has moved it. The read began after the last keep-alive was answered, and went through
 // the log if that does not count yet. The term is that of its answer, or 0 if one member answered alone.
+// It does not count if the place moves: see attach.
 func (w *waiting) finds(e entry, term uint64) {
 	if e.lease != w.place.lease.id {
 		w.place.lease = adopted(e)
 	}
-	if term != 0 {
+	if term != 0 && !e.Moves {
 		w.place.lease.answered(term)
 		w.trouble = 0
 	}
