@@ -157,6 +157,9 @@ func (m *simMember) fate() fate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f := fate{before: c.delay(), after: c.delay(), lost: c.chance(40), silent: c.chance(30), fails: c.chance(60)}
+	if c.chance(60) { // it comes when its caller has given up
+		f.before += time.Duration(c.rng.Int64N(int64(8 * time.Second)))
+	}
 	f.before += max(0, time.Until(m.still))
 	return f
 }

@@ -96,7 +96,7 @@ func search(t *testing.T, seed uint64) {
 	over, end := context.WithTimeout(ctx, time.Minute)
 	var group sync.WaitGroup
 	for i := range 1 + rng.IntN(6) {
-		k := &simWorker{w: w, s: stores[i%3], id: i, rng: rand.New(rand.NewPCG(seed, uint64(i+10)))}
+		k := &simWorker{w: w, s: stores[i%3], other: stores[(i+1)%3], id: i, rng: rand.New(rand.NewPCG(seed, uint64(i+10)))}
 		group.Go(func() { k.work(over) })
 	}
 	group.Go(func() { w.operate(over, stores[0], rand.New(rand.NewPCG(seed, 3))) })
@@ -224,11 +224,11 @@ func (w *simWorld) granted(of store.Lease, g store.Grant, start time.Time) *simH
 
 // simWorker uses the lock again and again.
 type simWorker struct {
-	w   *simWorld
-	s   *store.Store
-	id  int
-	n   int
-	rng *rand.Rand
+	w        *simWorld
+	s, other *store.Store // a second attempt of an owner may go by way of the other one, which stays in use
+	id       int
+	n        int
+	rng      *rand.Rand
 }
 
 func (k *simWorker) time(most time.Duration) time.Duration {
@@ -250,7 +250,7 @@ func (k *simWorker) bounded() (context.Context, context.CancelFunc) {
 func (k *simWorker) lease() store.Lease {
 	k.n++
 	l := store.Lease{Name: searched[k.rng.IntN(len(searched))], Owner: fmt.Sprintf("w%d.%d", k.id, k.n), TTL: time.Second + k.time(4*time.Second), Kind: k.w.kind}
-	if k.rng.IntN(4) == 0 {
+	if k.rng.IntN(2) == 0 {
 		l.Attempt = "x1"
 	}
 	if limit := k.w.kind.Normal().Limit; limit > 1 && k.rng.IntN(3) == 0 {
@@ -271,6 +271,9 @@ func (k *simWorker) work(ctx context.Context) {
 		if l.Attempt != "" && k.rng.IntN(2) == 0 { // another attempt of the owner, whether the first one was granted or not
 			first := l
 			l.Attempt = "x2"
+			if k.rng.IntN(2) == 0 {
+				k.s, k.other = k.other, k.s
+			}
 			var undone sync.WaitGroup
 			if h == nil && k.rng.IntN(2) == 0 {
 				undoes, cancel := k.bounded()
