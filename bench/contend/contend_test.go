@@ -116,8 +116,10 @@ func TestContests(t *testing.T) {
 					t.Errorf("clients send %q, want only commands that are counted", command)
 				}
 			}
-			if uncounted > s.total()/100 {
-				t.Errorf("%d of %d commands of clients are not counted, want 1 %% at most: %v", uncounted, s.total(), s.sent)
+			// On a loaded machine, what each process sends when it connects is more than that.
+			const connecting = 4
+			if uncounted > max(s.total()/100, connecting*c.Processes) {
+				t.Errorf("%d of %d commands of clients are not counted, want 1 %% at most, or %d a process: %v", uncounted, s.total(), connecting, s.sent)
 			}
 			for command := range s.called {
 				if counted(k, command) {
