@@ -64,8 +64,9 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 func (c counting) WrappedRoundTripper() http.RoundTripper { return c.RoundTripper }
 
 // ways returns how to lock and unlock in one client by hand, and how here. Each goroutine has a lock
-// of its own, unless they are to compete for one.
-func ways(b *testing.B, srv *server, config *rest.Config, compete bool) []sidebyside.Way {
+// of its own, unless they are to compete for one. If not, two updates of a Lease by hand are
+// measured, too, since locks here are never deleted.
+func ways(b *testing.B, srv *server, config *rest.Config, goroutines int, compete bool) []sidebyside.Way {
 	client, err := coordinationv1.NewForConfig(config)
 	if err != nil {
 		b.Fatal(err)
@@ -79,7 +80,7 @@ func ways(b *testing.B, srv *server, config *rest.Config, compete bool) []sideby
 		}
 		return fmt.Sprint("own-", i)
 	}
-	return []sidebyside.Way{{Name: "by-hand", Do: func(i int) error {
+	all := []sidebyside.Way{{Name: "by-hand", Do: func(i int) error {
 		o := &v1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "hand-" + name(i)}, Spec: v1.LeaseSpec{HolderIdentity: &me}}
 		for {
 			_, err := leases.Create(b.Context(), o, metav1.CreateOptions{})
@@ -105,6 +106,24 @@ func ways(b *testing.B, srv *server, config *rest.Config, compete bool) []sideby
 		}
 		return s.Release(b.Context(), store.ReleaseRequest{Lease: l})
 	}}}
+	if compete {
+		return all
+	}
+	updated := make([]*v1.Lease, goroutines)
+	return append(all, sidebyside.Way{Name: "updates", Do: func(i int) (err error) {
+		if updated[i] == nil {
+			o := &v1.Lease{ObjectMeta: metav1.ObjectMeta{GenerateName: "updated-"}}
+			if updated[i], err = leases.Create(b.Context(), o, metav1.CreateOptions{}); err != nil {
+				return err
+			}
+		}
+		for range 2 {
+			if updated[i], err = leases.Update(b.Context(), updated[i], metav1.UpdateOptions{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
 }
 
 // BenchmarkLock compares a lock and its release with what people write by hand: a Lease that is
@@ -118,10 +137,10 @@ func BenchmarkLock(b *testing.B) {
 		sent := sidebyside.Cost{Unit: "requests", Total: func() float64 { return float64(requests.Load()) }}
 		for _, goroutines := range []int{1, 64} {
 			b.Run(fmt.Sprint(at, "/", goroutines), func(b *testing.B) {
-				sidebyside.Measure(b, goroutines, ways(b, srv, config, false), sent)
+				sidebyside.Measure(b, goroutines, ways(b, srv, config, goroutines, false), sent)
 			})
 		}
-		b.Run(at+"/one-lock", func(b *testing.B) { sidebyside.Measure(b, 64, ways(b, srv, config, true), sent) })
+		b.Run(at+"/one-lock", func(b *testing.B) { sidebyside.Measure(b, 64, ways(b, srv, config, 64, true), sent) })
 	}
 }
 
