@@ -20,7 +20,7 @@ type One struct {
 	Incomplete bool `json:"incomplete,omitempty"`
 }
 
-// WriteState describes a lock. few means that too few servers have answered to know who holds it.
+// WriteState describes a lock. few means that too few servers have answered to know its holder.
 func WriteState(w io.Writer, s store.State, few bool, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(key, value string) { fmt.Fprintf(t, "%s\t%s\n", key, value) }
