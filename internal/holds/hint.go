@@ -56,7 +56,7 @@ func (c *Holds) hinted(owner string) {
 		return
 	case 0:
 		h.owners = map[string]bool{}
-		time.AfterFunc(max(0, h.next.Sub(c.Clock.Now())), func() { c.Guard.Run(c.followHints, nil) })
+		time.AfterFunc(max(1, h.next.Sub(c.Clock.Now())), func() { c.Guard.Run(c.followHints, nil) })
 	}
 	h.owners[owner] = true
 }

@@ -134,7 +134,7 @@ func (r *Renewer[T]) arm(now clock.Instant) {
 		next = min(next, now.Add(maxNap))
 	}
 	r.armed, r.sweepAt = true, next
-	r.timer.Reset(max(r.sweepAt.Sub(now), 0))
+	r.timer.Reset(max(r.sweepAt.Sub(now), 1))
 }
 
 // Disarm notes that the timer may have fired for nothing, so that it is set again.

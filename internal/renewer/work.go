@@ -67,7 +67,7 @@ func (r *Renewer[T]) takeBatch() (batch []T) {
 	}
 	if len(left) > 0 { // another worker may be needed
 		r.armed, r.sweepAt = true, 0
-		r.timer.Reset(0)
+		r.timer.Reset(1)
 	}
 	return batch
 }

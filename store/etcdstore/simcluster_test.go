@@ -22,7 +22,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 )
 
 // valCtxCh is a channel of etcd's client that is never closed. Its watches wait for it, and time in a
@@ -76,7 +75,7 @@ type simMember struct {
 	id      uint64
 	applied int64
 	still   time.Time // until then it stands still
-	at      *bufconn.Listener
+	at      *pipes
 	server  *grpc.Server
 }
 
@@ -86,7 +85,7 @@ func newSimCluster(seed uint64) *simCluster {
 		changed: make(chan struct{}), began: time.Now(),
 	}
 	for i := range 3 {
-		m := &simMember{c: c, id: uint64(i + 1), applied: 1, at: bufconn.Listen(1 << 16), server: grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second}))}
+		m := &simMember{c: c, id: uint64(i + 1), applied: 1, at: listen(), server: grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second}))}
 		etcdserverpb.RegisterKVServer(m.server, m)
 		etcdserverpb.RegisterWatchServer(m.server, m)
 		etcdserverpb.RegisterLeaseServer(m.server, m)
@@ -108,7 +107,7 @@ func (c *simCluster) endpoints() (all []string) {
 func (c *simCluster) dial(ctx context.Context, addr string) (net.Conn, error) {
 	for i, e := range c.endpoints() {
 		if e == addr {
-			return c.members[i].at.DialContext(ctx)
+			return c.members[i].at.dial(ctx)
 		}
 	}
 	return nil, fmt.Errorf("no member at %s", addr)

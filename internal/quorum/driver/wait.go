@@ -177,7 +177,7 @@ func (k *Driver[P]) closing() bool {
 func (a *attempt[P]) armLocked(now clock.Instant) {
 	if at, ok := a.core.Next(); ok && (a.waiting.timerAt == 0 || at < a.waiting.timerAt || at > a.waiting.timerAt && a.waiting.refreshed) {
 		a.waiting.timerAt = at
-		a.timer.Reset(max(at.Sub(now), 0))
+		a.timer.Reset(max(at.Sub(now), 1))
 	}
 }
 

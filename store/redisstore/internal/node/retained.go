@@ -198,7 +198,7 @@ func (b *backlog) scheduleAfterLocked(now, retry time.Time) {
 		at = retry
 	}
 	if ok {
-		b.resend.Reset(max(at.Sub(now), 0))
+		b.resend.Reset(max(at.Sub(now), 1))
 	}
 }
 
