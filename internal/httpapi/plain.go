@@ -202,12 +202,15 @@ func (a *Ask) ReadPlain(b []byte) bool {
 
 // ReadPlain sets r to b, if b is plain. Otherwise it returns false, and r is as it was.
 func (r *Reply) ReadPlain(b []byte) bool {
-	read, grant := *r, Grant{}
+	var read Reply
 	ok := plain(b, func(key []byte, v value) bool {
 		if string(key) == "line" {
 			return v.int(&read.Line)
 		}
-		read.Grant = &grant
+		if read.Grant == nil {
+			read.Grant = new(Grant)
+		}
+		grant := read.Grant
 		switch string(key) {
 		case "name":
 			return v.string(&grant.Name)
@@ -284,7 +287,7 @@ func (a *Ask) AppendLine(b []byte) []byte {
 	rest := q // what is left to encoding/json
 	rest.Owner, rest.TTL, rest.Attempt, rest.Meta, rest.Slots, rest.Call, rest.Again = "", nil, "", nil, "", "", 0
 	if a.Base64 != "" || rest != (Request{}) || q.TTL == nil || *q.TTL < 0 || *q.TTL%Duration(time.Millisecond) != 0 {
-		line, err := json.Marshal(a)
+		line, err := json.Marshal(*a) // a copy, since what goes there is on the heap
 		if err != nil {
 			panic("leasehold: a request that is no JSON: " + err.Error()) // it has no values that can fail
 		}

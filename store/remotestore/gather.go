@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -50,7 +51,7 @@ type ask struct {
 
 // appendLine appends the line of a to the body of a batch.
 func (a *ask) appendLine(b []byte) []byte {
-	line := httpapi.Ask{Do: a.call.verb, NamedRequest: httpapi.NamedRequest{LockName: statejson.NameOf(a.call.name), Request: *a.call.request}}
+	line := httpapi.Ask{Do: a.call.verb, NamedRequest: httpapi.NamedRequest{LockName: statejson.NameOf(a.call.name), Request: a.call.request}}
 	return line.AppendLine(b)
 }
 
@@ -132,6 +133,20 @@ func (g *gatherer) answered(under *int) {
 	}
 }
 
+// gatherMore lets callers that were just answered ask again, so that they go with the next batch.
+func (g *gatherer) gatherMore() {
+	for before := -1; ; {
+		g.mu.Lock()
+		n := len(g.gathered)
+		g.mu.Unlock()
+		if n <= before {
+			return
+		}
+		before = n
+		runtime.Gosched()
+	}
+}
+
 // goLocked sends what has gathered.
 func (g *gatherer) goLocked() {
 	asks := g.gathered
@@ -148,6 +163,7 @@ func (g *gatherer) goLocked() {
 		defer g.s.gate.Leave()
 		defer g.answered(&g.batches)
 		settle(asks, g.s.sendBatch(asks))
+		g.gatherMore()
 	}()
 }
 
@@ -194,8 +210,8 @@ func (s *engine) sendBatch(asks []*ask) error {
 		}
 		line := lines.Bytes()
 		var r httpapi.Reply
-		if err == nil && !r.ReadPlain(line) {
-			err = json.Unmarshal(line, &r)
+		if err == nil {
+			r, err = replyOf(line)
 		}
 		if err == nil && (r.Line < 0 || r.Line >= len(asks) || asks[r.Line] == nil) {
 			err = fmt.Errorf("the server answered a call that it was not asked: %s", line)
@@ -213,4 +229,15 @@ func (s *engine) sendBatch(asks []*ask) error {
 		spare.Put(memory)
 	}
 	return nil
+}
+
+// replyOf reads a line of the answer to a batch.
+func replyOf(line []byte) (httpapi.Reply, error) {
+	var r httpapi.Reply
+	if r.ReadPlain(line) {
+		return r, nil
+	}
+	var other httpapi.Reply // encoding/json has it on the heap
+	err := json.Unmarshal(line, &other)
+	return other, err
 }

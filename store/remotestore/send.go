@@ -102,15 +102,12 @@ type call struct {
 	path     string
 	body     any
 	// verb is what is done to the lock called name, in the place of a method and a path, and
-	// request the body. A batch can have the call if gathers is set: out is a *httpapi.Grant
-	// or nil then.
+	// request the body if there is no other. A batch can have the call if gathers is set: out is a
+	// *httpapi.Grant or nil then.
 	verb    string
 	gathers bool
-	request *httpapi.Request
+	request httpapi.Request
 	out     any
-	// again, if not nil, is called before the request is sent again after no answer, with the
-	// number of times it was sent.
-	again func(tries int)
 
 	// ambiguous are the servers that may have received the request without an answer. They
 	// include server, which answered, if it was asked again.
@@ -158,8 +155,8 @@ func (s *engine) run(ctx context.Context, c *call) error {
 			if sent > 0 && s.clock.Now().Sub(began) > 2*s.o.Timeout {
 				return &store.QuorumError{Op: c.op, Name: c.name, Need: 1, Nodes: nodes}
 			}
-			if len(c.ambiguous) > 0 && c.again != nil {
-				c.again(sent)
+			if len(c.ambiguous) > 0 {
+				c.request.Again = sent
 			}
 			sent++
 			err := s.try(ctx, c, server)
@@ -252,9 +249,9 @@ func (s *engine) sendAlone(ctx context.Context, c *call, server int) (*httpapi.P
 	method, path, body := c.method, c.path, c.body
 	if c.verb != "" {
 		method, path = http.MethodPost, pathOf(c.name, "/"+c.verb)
-	}
-	if c.request != nil {
-		body = c.request
+		if body == nil {
+			body = &c.request
+		}
 	}
 	a, err := s.do(ctx, server, method, path, body, "application/json")
 	if err != nil {
@@ -327,7 +324,7 @@ func (s *engine) settleAt(l store.Lease, q httpapi.Request, servers map[int]bool
 				}
 			}
 			for server := range maps.Clone(ask) {
-				err := s.try(ctx, &call{op: "release", name: l.Name, verb: "release", request: &q}, server)
+				err := s.try(ctx, &call{op: "release", name: l.Name, verb: "release", request: q}, server)
 				switch none := errors.As(err, new(*unanswered)); {
 				case !none && (err == nil || errors.Is(err, store.ErrNotHeld)):
 					done = true

@@ -81,17 +81,16 @@ func (s *engine) grant(ctx context.Context, op string, l store.Lease) (store.Gra
 		return store.Grant{}, err
 	}
 	defer s.gate.Leave()
-	q := httpapi.RequestOf(l)
-	q.Call = store.NewOwner()
 	var g httpapi.Grant
-	c := &call{op: op, name: l.Name, verb: op, gathers: op == "acquire", request: &q, out: &g, again: func(n int) { q.Again = n }}
+	c := &call{op: op, name: l.Name, verb: op, gathers: op == "acquire", request: httpapi.RequestOf(l), out: &g}
+	c.request.Call = store.NewOwner()
 	if err := s.run(ctx, c); err != nil {
 		if op == "acquire" {
-			s.undo(l, q.Call, c.others())
+			s.undo(l, c.request.Call, c.others())
 		}
 		return store.Grant{}, err
 	}
-	s.refuse(l, q.Call, c.others())
+	s.refuse(l, c.request.Call, c.others())
 	g.Repeated = g.Repeated || len(c.ambiguous) > 0
 	return g.Store(l), nil
 }
@@ -129,9 +128,8 @@ func fill(errs []error, err error) []error {
 
 // Release implements driver.Engine.
 func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
-	q := httpapi.RequestOf(r.Lease)
-	q.Renewed, q.Undo, q.Call = r.Renewed, r.Undo, store.NewOwner()
-	c := &call{op: "release", name: r.Name, verb: "release", gathers: true, request: &q, again: func(n int) { q.Again = n }}
+	c := &call{op: "release", name: r.Name, verb: "release", gathers: true, request: httpapi.RequestOf(r.Lease)}
+	c.request.Renewed, c.request.Undo, c.request.Call = r.Renewed, r.Undo, store.NewOwner()
 	err := s.run(ctx, c)
 	if errors.Is(err, store.ErrNotHeld) && len(c.others()) > 0 {
 		return nil // the server that may have released it could not say so
