@@ -262,7 +262,7 @@ func TestBreakBeforeTheWaiterNotices(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	for i, look := range []func(w *waiting, q lineup) error{
-		func(w *waiting, _ lineup) error { _, _, err := w.look(t.Context()); return err },
+		func(w *waiting, _ lineup) error { _, err := w.look(t.Context()); return err },
 		func(w *waiting, q lineup) error { // it has waited for long
 			w.start, q.asOf = w.start.Add(-w.r.TTL), 0
 			_, err := w.granted(t.Context(), q)

@@ -19,8 +19,8 @@ func next(t *testing.T, s *engine, l store.Lease) *waiting {
 		t.Fatal(err)
 	}
 	w.place = p
-	if g, pause, err := w.look(t.Context()); g != nil || !pause || err != nil {
-		t.Fatalf("the first look: %+v, pause %v, %v, want to wait", g, pause, err)
+	if g, err := w.look(t.Context()); g != nil || !w.paused || err != nil {
+		t.Fatalf("the first look: %+v, paused %v, %v, want to wait", g, w.paused, err)
 	}
 	if p.own == nil {
 		t.Fatal("the next waiter does not watch its own place")
@@ -52,7 +52,7 @@ func TestHandOver(t *testing.T) {
 	if p := w.place; p.early == nil || len(p.early.queue) != 1 || p.early.queue[0].name != p.name {
 		t.Fatalf("the queue is %+v, want the waiter's own place", p.early)
 	}
-	g, _, err := w.look(t.Context())
+	g, err := w.look(t.Context())
 	if err != nil || g == nil || g.Token <= first.Token {
 		t.Fatalf("a lock that was handed over: %+v, %v, want a token after %v", g, err, first.Token)
 	}
@@ -79,8 +79,8 @@ func TestMoveBeforeTheNextWaiter(t *testing.T) {
 		if err := w.pause(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if g, pause, err := w.look(t.Context()); g != nil || !pause || err != nil || w.place.before == before {
-			t.Fatalf("move %d: %+v, pause %v, %v, want to wait for another place than %v", i, g, pause, err, before)
+		if g, err := w.look(t.Context()); g != nil || !w.paused || err != nil || w.place.before == before {
+			t.Fatalf("move %d: %+v, paused %v, %v, want to wait for another place than %v", i, g, w.paused, err, before)
 		}
 	}
 	w.place.unwatch()
@@ -90,31 +90,59 @@ func TestMoveBeforeTheNextWaiter(t *testing.T) {
 	mustRelease(t, b, held)
 }
 
-// The end of a connection hands nothing over: what it would have announced is not known.
+// A waiter whose connection breaks goes on waiting on the next one. What the server announces there
+// hands nothing over: if a place has moved meanwhile, only its end is announced.
 func TestConnectionOfTheNextWaiterBreaks(t *testing.T) {
 	t.Parallel() // it mostly waits
-	other := mustOpen(t, &Options{servers: []string{shared.Addr}})
+	a, b := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	s, proxy := proxied(t)
 	held := request("next is cut off", 20*time.Second)
-	mustAcquire(t, other, held)
+	mustAcquire(t, a, held)
 	w := next(t, s, request(held.Name, 20*time.Second))
-	proxy.Cut()
-	mustChange(t, "the connection breaks", w.place.set.Over)
-	if w.place.handedOver() {
-		t.Error("a lock that is held is handed over")
+	cutOff := func(meanwhile func()) {
+		t.Helper()
+		proxy.RefuseNew()
+		proxy.Cut()
+		mustChange(t, "the connection is lost", w.lost)
+		if err := w.pause(t.Context()); err != nil || !w.paused {
+			t.Fatalf("the connection is lost: %v, paused %v, want to go on", err, w.paused)
+		}
+		meanwhile()
+		proxy.Pass()
+		if g, err := w.look(t.Context()); g != nil || !w.paused || err != nil {
+			t.Fatalf("a look on the next connection: %+v, paused %v, %v, want to wait", g, w.paused, err)
+		}
 	}
-	if err := w.pause(t.Context()); err != nil {
-		t.Fatal(err)
+	told := func() {
+		t.Helper()
+		mustChange(t, "the end of the place before", w.place.set.Over)
+		if w.place.handedOver() {
+			t.Error("a lock is handed over on a later connection")
+		}
+		if err := w.pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if g, pause, err := w.look(t.Context()); g != nil || !pause || err != nil || w.place.own == nil {
-		t.Fatalf("a look on the next connection: %+v, pause %v, %v, want to wait", g, pause, err)
+	watched := w.place.set
+	cutOff(func() {})
+	if w.place.set != watched {
+		t.Error("another watch is set although nothing has changed")
 	}
-	mustRelease(t, other, held)
-	if err := w.pause(t.Context()); err != nil {
-		t.Fatal(err)
+	cutOff(func() {
+		longer := held
+		longer.TTL += time.Second
+		if err := b.Renew(t.Context(), []store.Lease{longer})[0]; err != nil {
+			t.Fatalf("renew through another handle: %v", err)
+		}
+	})
+	told()
+	if g, err := w.look(t.Context()); g != nil || !w.paused || err != nil || w.place.own == nil {
+		t.Fatalf("a look after the lease has moved: %+v, paused %v, %v, want to wait", g, w.paused, err)
 	}
-	if g, _, err := w.look(t.Context()); g == nil || err != nil {
-		t.Fatalf("a lock that was handed over: %+v, %v, want a grant", g, err)
+	cutOff(func() { mustRelease(t, b, held) })
+	told()
+	if g, err := w.look(t.Context()); g == nil || err != nil {
+		t.Fatalf("a look after the release: %+v, %v, want a grant", g, err)
 	}
 	mustRelease(t, s, w.r.Lease)
 }
@@ -139,7 +167,7 @@ func TestNextWaiterIsRemoved(t *testing.T) {
 	if err := w.pause(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if g, _, err := w.look(t.Context()); !errors.Is(err, store.ErrNotHeld) {
+	if g, err := w.look(t.Context()); !errors.Is(err, store.ErrNotHeld) {
 		t.Fatalf("a look without a place: %+v, %v, want %v", g, err, store.ErrNotHeld)
 	}
 }
@@ -157,7 +185,7 @@ func TestRejoinThatNobodyWaitsFor(t *testing.T) {
 		if err := w.pause(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		g, _, err := w.look(t.Context())
+		g, err := w.look(t.Context())
 		if err != nil || g == nil {
 			t.Fatalf("a lock that was handed over: %+v, %v, want a grant", g, err)
 		}
@@ -184,7 +212,7 @@ func TestRejoinThatNobodyWaitsFor(t *testing.T) {
 		if err := third.pause(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if g, _, err := third.look(t.Context()); err != nil || g == nil {
+		if g, err := third.look(t.Context()); err != nil || g == nil {
 			t.Fatalf("the waiter: %+v, %v, want a grant", g, err)
 		}
 		mustRelease(t, other, third.r.Lease)
@@ -222,9 +250,9 @@ func TestHolderLeavesBeforeTheWatches(t *testing.T) {
 		if p.early == nil || len(p.early.queue) == 1 != free || p.early.asOf < asOf || p.early.asOf > s.clock.Now() {
 			t.Fatalf("the queue is %+v, want what was listed with the watches", p.early)
 		}
-		g, pause, err := w.look(t.Context())
-		if err != nil || (g != nil) != free || pause == free {
-			t.Fatalf("a look: %+v, pause %v, %v, want a grant %v", g, pause, err, free)
+		g, err := w.look(t.Context())
+		if err != nil || (g != nil) != free || w.paused == free {
+			t.Fatalf("a look: %+v, paused %v, %v, want a grant %v", g, w.paused, err, free)
 		}
 		if !free {
 			if err := other.Release(t.Context(), store.ReleaseRequest{Lease: between}); !errors.Is(err, store.ErrNotHeld) && err != nil {
@@ -233,7 +261,7 @@ func TestHolderLeavesBeforeTheWatches(t *testing.T) {
 			if err := w.pause(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if g, _, err := w.look(t.Context()); g == nil || err != nil {
+			if g, err := w.look(t.Context()); g == nil || err != nil {
 				t.Fatalf("the last look: %+v, %v, want a grant", g, err)
 			}
 		}
@@ -254,8 +282,8 @@ func TestListFollowsTheChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.place = p
-	if g, pause, err := w.look(t.Context()); g != nil || !pause || err != nil || p.own != nil || p.before.name != before.place.name {
-		t.Fatalf("the first look: %+v, pause %v, %v, want to wait for %s", g, pause, err, before.place.name)
+	if g, err := w.look(t.Context()); g != nil || !w.paused || err != nil || p.own != nil || p.before.name != before.place.name {
+		t.Fatalf("the first look: %+v, paused %v, %v, want to wait for %s", g, w.paused, err, before.place.name)
 	}
 	before.place.unwatch()
 	if before.place.removeNow(t.Context()) != nil {
@@ -265,14 +293,14 @@ func TestListFollowsTheChange(t *testing.T) {
 	if err := w.pause(t.Context()); err != nil || p.early != nil {
 		t.Fatalf("%v, and the queue is %+v, want to list it", err, p.early)
 	}
-	if g, pause, err := w.look(t.Context()); g != nil || !pause || err != nil || p.own == nil {
-		t.Fatalf("the next look: %+v, pause %v, %v, want to wait as the next one", g, pause, err)
+	if g, err := w.look(t.Context()); g != nil || !w.paused || err != nil || p.own == nil {
+		t.Fatalf("the next look: %+v, paused %v, %v, want to wait as the next one", g, w.paused, err)
 	}
 	mustRelease(t, other, held)
 	if err := w.pause(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if g, _, err := w.look(t.Context()); g == nil || err != nil {
+	if g, err := w.look(t.Context()); g == nil || err != nil {
 		t.Fatalf("the last look: %+v, %v, want a grant", g, err)
 	}
 	mustRelease(t, s, l)

@@ -22,12 +22,7 @@ import (
 // tick.
 func TestRequestsOfATurn(t *testing.T) {
 	t.Parallel() // it mostly waits
-	server, err := zktest.Launch(zktest.Options{Tick: time.Minute, Settings: []string{"maxSessionTimeout=1200000"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Close)
-	const ttl = 10 * time.Minute
+	server, ttl := patientServer(t)
 	for clients, most := range map[int]float64{2: 5.5, 16: 6} {
 		stores := make([]*engine, clients)
 		for i := range stores {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
+	"github.com/leasehold-dev/leasehold/internal/testenv/zktest"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -105,5 +106,82 @@ func elects(l net.Listener, group *sync.WaitGroup) {
 		}
 		group.Go(func() { _, _ = io.Copy(to, from); to.Close() })
 		group.Go(func() { _, _ = io.Copy(from, to); from.Close() })
+	}
+}
+
+// patientServer starts a server with so long a tick that no waiter looks by itself during a test. It
+// returns the TTL for that.
+func patientServer(t *testing.T) (*zktest.Server, time.Duration) {
+	t.Helper()
+	server, err := zktest.Launch(zktest.Options{Tick: time.Minute, Settings: []string{"maxSessionTimeout=1200000", "4lw.commands.whitelist=srvr,wchp"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	return server, 10 * time.Minute
+}
+
+// Waiters whose connection breaks are told on the next one of what has changed meanwhile. Those for whom
+// nothing has changed ask for nothing: if each listed the queue, a long queue would stand still
+// after each restart of the server.
+func TestWaitersReconnect(t *testing.T) {
+	t.Parallel() // it mostly waits
+	server, ttl := patientServer(t)
+	p := faultproxy.New(t, server.Addr)
+	s, other := mustOpen(t, &Options{servers: []string{p.Addr()}}), mustOpen(t, &Options{servers: []string{server.Addr}})
+	const waiters = 40
+	first := request("reconnected", ttl)
+	mustAcquire(t, other, first)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	var group sync.WaitGroup
+	defer group.Wait()
+	var all []store.Lease
+	outcomes := make([]error, waiters)
+	for i := range waiters {
+		l := request(first.Name, ttl)
+		all = append(all, l)
+		group.Go(func() {
+			_, err := s.Wait(ctx, store.WaitRequest{Lease: l}, nil)
+			if err == nil {
+				err = s.Release(ctx, store.ReleaseRequest{Lease: l})
+			}
+			outcomes[i] = err
+		})
+	}
+	watched := func() int {
+		text, err := server.Ask("wchp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(text, "/"+first.Name+"/")
+	}
+	watching := func() { // each place but the last is watched
+		eventually.True(t, "all waiters watch", func() bool { return watched() == waiters })
+	}
+	watching()
+	before := requestsTo(t, server)
+	p.RefuseNew()
+	p.Cut()
+	eventually.True(t, "the connection is lost", func() bool { return watched() == 0 })
+	p.Pass()
+	watching()
+	if n := requestsTo(t, server) - before; n > waiters/2 {
+		t.Errorf("%d waiters made %d requests after their connection was lost, want a few for all of them", waiters, n)
+	}
+	p.RefuseNew()
+	p.Cut()
+	eventually.True(t, "the connection is lost", func() bool { return watched() == 0 })
+	removed := waiters / 2
+	if err := other.Release(ctx, store.ReleaseRequest{Lease: all[removed]}); !errors.Is(err, store.ErrNotHeld) {
+		t.Errorf("release of a waiter: %v, want %v", err, store.ErrNotHeld)
+	}
+	mustRelease(t, other, first)
+	p.Pass()
+	group.Wait()
+	for i, err := range outcomes {
+		if i == removed && !errors.Is(err, store.ErrNotHeld) || i != removed && err != nil {
+			t.Errorf("waiter %d: %v, want it to wait, unless it was removed", i, err)
+		}
 	}
 }

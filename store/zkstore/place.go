@@ -50,7 +50,7 @@ func (p *place) create(ctx context.Context, old *place) error {
 		node = zk.Multi(zk.Delete(old.path(), zk.AnyVersion), node)
 	}
 	for {
-		if err := p.Connected(ctx); err != nil {
+		if _, err := p.Connected(ctx); err != nil {
 			return err
 		}
 		p.mark = mark

@@ -21,14 +21,22 @@ type waiting struct {
 	start  clock.Instant
 
 	place *place // nil: there is none
-	// first is the holder's place and position the waiter's, as they were last reported.
+	// paused is set while the place watches what it has to wait for. It looks at lookAt all the same.
+	paused bool
+	lookAt time.Time
+	lost   <-chan struct{} // closed when the connection is
+
+	// busy is the error that was made last for the caller, of the holder's place first and the waiter's
+	// position. It is told unless a failure was reported since.
+	busy     *store.BusyError
 	first    numbered
 	position int
+	told     bool
 }
 
 // Wait implements driver.Engine. The server tells a waiter when the place that it waits for
 // is gone, which is the one before its own if the lock is a mutex (see the package
-// documentation). A waiter also looks by itself three times in its TTL.
+// documentation). A waiter also looks by itself now and then (see lookAfter).
 func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	if err := s.require(r.Require); err != nil {
 		return store.Grant{}, err
@@ -65,13 +73,13 @@ func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 		if !errors.As(err, &q) || !q.Transient() {
 			return store.Grant{}, err
 		}
-		w.first = numbered{} // what was reported of the holder is no longer the last
+		w.told = false
 		if w.reason != nil {
 			w.reason(q)
 		}
 		if w.place != nil && w.place.Ended() {
 			w.place.leave()
-			w.place = nil
+			w.place, w.paused = nil, false
 		}
 		clock.Sleep(ctx, retryAfter)
 	}
@@ -83,13 +91,13 @@ const retryAfter = 200 * time.Millisecond
 // once makes a place, unless there is one, and waits in it.
 func (w *waiting) once(ctx context.Context) (store.Grant, error) {
 	for {
-		g, pause, err := w.look(ctx)
+		g, err := w.look(ctx)
 		switch {
 		case err != nil:
 			return store.Grant{}, err
 		case g != nil:
 			return *g, nil
-		case pause:
+		case w.paused:
 			if err := w.pause(ctx); err != nil {
 				return store.Grant{}, err
 			}
@@ -98,9 +106,17 @@ func (w *waiting) once(ctx context.Context) (store.Grant, error) {
 }
 
 // look takes the lock if the place has it. Otherwise it watches the place before, and
-// pause is set unless that is gone. It blocks for at most Options.Timeout, so that the
+// sets paused unless that is gone. It blocks for at most Options.Timeout, so that the
 // waiter is told if no server answers.
-func (w *waiting) look(ctx context.Context) (g *store.Grant, pause bool, err error) {
+//
+// If it is paused already, only the connection was lost, and look does not list the queue: on the next
+// connection the server announces what has happened to the watched place, and nothing else lets the waiter in.
+// New places come behind its own, since their numbers rise. A place that moves to another session
+// keeps its number, but its old node is gone, which is announced. A reader watches the last place before
+// its own that is not a reader's: readers that come and go between the two change nothing. A waiter for a
+// semaphore may be let in before the place before it ends, but that place is written to first. If
+// several holders are watched, that is a list, and such a watch ends with its connection.
+func (w *waiting) look(ctx context.Context) (g *store.Grant, err error) {
 	limited, cancel := w.s.timed(ctx)
 	defer cancel()
 	defer func() {
@@ -108,44 +124,63 @@ func (w *waiting) look(ctx context.Context) (g *store.Grant, pause bool, err err
 			err = w.s.failed(limited, "wait for", w.r.Name, err)
 		}
 	}()
-	if w.place == nil {
-		p, err := w.s.places.enqueue(limited, w.r.Lease)
-		if err != nil {
-			return nil, false, err
+	if !w.paused {
+		if g, err = w.lookAtQueue(limited); err != nil || !w.paused {
+			return g, err
 		}
-		w.place = p
 	}
-	q, me, err := w.place.queue(limited)
+	if w.lost, err = w.place.Connected(limited); err == nil {
+		w.tell()
+	}
+	return nil, err
+}
+
+// lookAtQueue is look for a waiter that is not paused.
+func (w *waiting) lookAtQueue(ctx context.Context) (g *store.Grant, err error) {
+	if w.place == nil {
+		if w.place, err = w.s.places.enqueue(ctx, w.r.Lease); err != nil {
+			return nil, err
+		}
+	}
+	q, me, err := w.place.queue(ctx)
 	switch {
 	case err != nil:
-		return nil, false, err
+		return nil, err
 	case me < 0 && w.place.Ended():
-		return nil, false, w.place.Reason()
+		return nil, w.place.Reason()
 	case me < 0:
 		w.place.leave()
 		w.place = nil
-		return nil, false, store.ErrNotHeld
+		return nil, store.ErrNotHeld
 	}
 	a := q.owns(me)
 	switch a.Verdict {
 	case rule.Granted:
-		err := w.place.settle(limited, q.queue, me)
+		err := w.place.settle(ctx, q.queue, me)
 		if errors.Is(err, errChanged) {
-			return nil, false, nil
+			return nil, nil
 		}
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
-		g, err := w.granted(limited, q)
-		return &g, false, err
+		g, err := w.granted(ctx, q)
+		return &g, err
 	case rule.Mismatch:
-		return nil, false, w.mismatch(limited, q.queue, me)
+		return nil, w.mismatch(ctx, q.queue, me)
 	}
-	if gone, err := w.place.watch(limited, q, me); err != nil || gone {
-		return nil, false, err
+	if gone, err := w.place.watch(ctx, q, me); err != nil || gone {
+		return nil, err
 	}
-	return nil, true, w.report(limited, q.queue[0], a.Position)
+	// In a long queue the last ones seldom look by themselves: each list names all places.
+	w.lookAt = time.Now().Add(max(validity.RenewAfter(w.r.TTL), time.Duration(me)*lookAfter))
+	err = w.report(ctx, q.queue[0], a.Position)
+	w.paused = err == nil
+	return nil, err
 }
+
+// lookAfter is how long a waiter trusts what it watches, for each place before its own, if that is longer
+// than a third of its TTL.
+const lookAfter = 100 * time.Millisecond
 
 // mismatch removes the place and returns the error for a lock that is in use as another
 // kind, or nil if that is no longer so.
@@ -163,7 +198,7 @@ func (w *waiting) mismatch(ctx context.Context, q queue, me int) error {
 
 // report reports the holder and the position if they have changed.
 func (w *waiting) report(ctx context.Context, first numbered, position int) error {
-	if w.reason == nil || w.first == first && w.position == position {
+	if w.reason == nil || w.busy != nil && w.first == first && w.position == position {
 		return nil
 	}
 	of := w.place.first // as it was read with the watch
@@ -178,37 +213,46 @@ func (w *waiting) report(ctx context.Context, first numbered, position int) erro
 	if err != nil || !ok { // if it is gone, that is announced
 		return err
 	}
-	w.first, w.position = first, position
+	w.first, w.position, w.told = first, position, false
 	rec, ours := decodeRecord(n.Data)
-	busy := w.place.busyError(w.r.Name, first, rec, ours)
-	busy.Position = position
-	w.reason(busy)
+	w.busy = w.place.busyError(w.r.Name, first, rec, ours)
+	w.busy.Position = position
 	return nil
 }
 
-// pause waits until there is a change in what the waiter waits for, or it is time to look.
+// tell tells the caller of the holder, unless that is what it was told last.
+func (w *waiting) tell() {
+	if w.busy != nil && !w.told {
+		w.told = true
+		w.reason(w.busy)
+	}
+}
+
+// pause waits until there is a change in what the waiter waits for, or it is time to look. It remains
+// paused if the connection is lost.
 func (w *waiting) pause(ctx context.Context) error {
-	timer := time.NewTimer(validity.RenewAfter(w.r.TTL))
+	timer := time.NewTimer(time.Until(w.lookAt))
 	defer timer.Stop()
 	p := w.place
 	select {
 	case <-p.set.Over:
 		if p.handedOver() {
 			p.early = &lineup{queue: queue{p.numbered}, noted: p.noted, asOf: p.asOf}
-			return nil
+		} else {
+			p.unwatch()
 		}
-		p.unwatch()
-		return nil
 	case <-p.ownChanged():
 		p.unwatch()
-		return nil
 	case <-timer.C:
+	case <-w.lost:
 		return nil
 	case <-p.Over:
 		return p.Reason()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	w.paused = false
+	return nil
 }
 
 // granted makes a lease of the place. Its validity counts from the last proof that the

@@ -11,10 +11,13 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Connected waits until there is a connection.
-func (ss *Session) Connected(ctx context.Context) error {
-	_, err := ss.reach(ctx)
-	return err
+// Connected waits until there is a connection. Lost is closed when nothing more is answered on it.
+func (ss *Session) Connected(ctx context.Context) (lost <-chan struct{}, err error) {
+	c, err := ss.reach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.gone, nil
 }
 
 // Once sends requests together, once there is a connection, and waits for their answers. If the

@@ -25,11 +25,10 @@ type conn struct {
 	gone    chan struct{} // closed when nothing more will be answered
 
 	mu      sync.Mutex
-	out     []byte              // what is to be written
-	writing bool                // somebody is about to write it
-	xid     int32               // of the last request
-	sent    []pending           // not yet answered, in order
-	watches map[string][]*Watch // by the paths of their nodes
+	out     []byte    // what is to be written
+	writing bool      // somebody is about to write it
+	xid     int32     // of the last request
+	sent    []pending // not yet answered, in order
 	broken  bool
 	why     error // why this side has given the connection up, or nil
 }
@@ -157,7 +156,7 @@ const mostAnswer = 64 << 20
 
 // start begins to read.
 func (c *conn) start() {
-	c.gone, c.watches = make(chan struct{}), make(map[string][]*Watch)
+	c.gone = make(chan struct{})
 	go func() {
 		var err error
 		for err == nil {
@@ -222,8 +221,7 @@ func (c *conn) ask(requests ...Request) *batch {
 			continue
 		}
 		if r.watch != nil { // before the request leaves, so that no announcement is missed
-			r.watch.conn = c
-			c.watches[r.Path] = append(c.watches[r.Path], r.watch)
+			c.session.watch(r.watch)
 		}
 		c.xid = max(1, c.xid+1) // also when the numbers begin again
 		c.sent = append(c.sent, pending{c.xid, r.op, now, b, i})
@@ -261,7 +259,12 @@ func (c *conn) take(answer []byte) error {
 	p := c.sent[0]
 	c.sent = c.sent[1:]
 	c.mu.Unlock()
-	c.session.answered(p.op, exchange{p.sent, now}, zxid, code == 0)
+	switch {
+	case p.op != opSetWatches: // the nodes of the next such request have not been looked at yet
+		c.session.answered(p.op, exchange{p.sent, now}, zxid, code == 0)
+	case code != 0:
+		c.session.endWatches(true)
+	}
 	a := Answer{Err: errorOf(code), body: f.rest, zxid: zxid}
 	if Broken(a.Err) { // there has to be another connection
 		c.session.lost(c, a.Err)
@@ -281,27 +284,8 @@ func (c *conn) announced(f fields) error {
 	what := f.int()
 	f.int() // the state of the connection
 	path := string(f.bytes())
-	c.mu.Lock()
-	told := c.watches[path]
-	delete(c.watches, path)
-	c.mu.Unlock()
-	for _, w := range told {
-		w.Deleted = what == eventDeleted
-		close(w.Over)
-	}
+	c.session.announced(path, what == eventDeleted)
 	return f.err()
-}
-
-// unwatch forgets a watch.
-func (c *conn) unwatch(w *Watch) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	left := slices.DeleteFunc(c.watches[w.ask.Path], func(other *Watch) bool { return other == w })
-	if len(left) > 0 {
-		c.watches[w.ask.Path] = left
-	} else {
-		delete(c.watches, w.ask.Path)
-	}
 }
 
 // giveUp ends the connection for that reason.
@@ -317,18 +301,14 @@ func (c *conn) end(err error) {
 	c.Close()
 	c.mu.Lock()
 	c.broken, err = true, cmp.Or(c.why, err)
-	lost, watches := c.sent, c.watches
-	c.sent, c.watches = nil, nil
+	lost := c.sent
+	c.sent = nil
 	c.mu.Unlock()
 	c.session.lost(c, err) // so that those that ask again wait for the next one
 	for _, p := range lost {
 		p.batch.answer(p.index, Answer{Err: ErrLost})
 	}
-	for _, of := range watches {
-		for _, w := range of {
-			close(w.Over)
-		}
-	}
+	c.session.endWatches(false)
 	close(c.gone)
 }
 

@@ -75,12 +75,33 @@ func startless(t *testing.T, o Options) *Session {
 // over returns a connection of a session, and its other end.
 func over(t *testing.T) (*Session, *conn, server) {
 	ss := startless(t, Options{Base: "/"})
-	ours, theirs := net.Pipe()
+	c, server := another(t, ss)
+	return ss, c, server
+}
+
+// another gives the session a connection, as connect does, and returns the other end as well.
+func another(t *testing.T, ss *Session) (*conn, server) {
+	ours, theirs := sockets(t)
 	c := &conn{Conn: ours, session: ss, in: bufio.NewReader(ours)}
-	c.start()
-	ss.connected(c, welcome{id: 77}, exchange{})
 	t.Cleanup(func() { ours.Close(); theirs.Close(); <-c.gone })
-	return ss, c, newServer(t, theirs)
+	ss.begin(c, welcome{id: 77}, exchange{})
+	return c, newServer(t, theirs)
+}
+
+// sockets returns both ends of a connection.
+func sockets(t *testing.T) (ours, theirs net.Conn) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if ours, err = net.Dial("tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if theirs, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	return ours, theirs
 }
 
 // sends has the session send requests, and returns what they are answered with.
@@ -126,19 +147,7 @@ func zxidOf(ss *Session) int64 {
 // A server that takes nothing, such as one whose process is stopped, holds up no caller for longer
 // than its context lasts.
 func TestServerThatTakesNothing(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	ours, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirs, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ours, theirs := sockets(t)
 	defer theirs.Close()
 	for _, err := range []error{ours.(*net.TCPConn).SetWriteBuffer(8 << 10), theirs.(*net.TCPConn).SetReadBuffer(8 << 10)} {
 		if err != nil {
@@ -147,8 +156,7 @@ func TestServerThatTakesNothing(t *testing.T) {
 	}
 	ss := startless(t, Options{Base: "/"})
 	c := &conn{Conn: ours, session: ss, in: bufio.NewReader(ours)}
-	c.start()
-	ss.connected(c, welcome{id: 77}, exchange{})
+	ss.begin(c, welcome{id: 77}, exchange{})
 	defer func() { c.Close(); <-c.gone }()
 	ctx, cancel := context.WithCancel(t.Context())
 	begin, returned := make(chan struct{}), make(chan struct{})
@@ -204,6 +212,13 @@ func TestSessionHasMoved(t *testing.T) {
 	<-c.gone
 }
 
+// watchedIn returns how many nodes a session watches.
+func watchedIn(ss *Session) int {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return len(ss.watches)
+}
+
 func hasEnded(w *Watch) bool {
 	select {
 	case <-w.Over:
@@ -215,7 +230,7 @@ func hasEnded(w *Watch) bool {
 
 // All watches of a node end with its first change, and only those.
 func TestWatchesEndWithAChange(t *testing.T) {
-	ss, c, server := over(t)
+	ss, _, server := over(t)
 	one, two, other, stopped := WatchNode("/a"), WatchList("/a"), WatchNode("/b"), WatchNode("/c")
 	answers := sends(t, ss, one.Request(), two.Request(), other.Request(), stopped.Request())
 	for range 4 {
@@ -232,26 +247,58 @@ func TestWatchesEndWithAChange(t *testing.T) {
 	}
 	server.says(change(3, "/b"))
 	<-other.Over
-	if other.Deleted || len(c.watches) != 0 {
-		t.Errorf("a change of data: deleted %t, and %d nodes are watched, want neither", other.Deleted, len(c.watches))
+	if other.Deleted || watchedIn(ss) != 0 {
+		t.Errorf("a change of data: deleted %t, and %d nodes are watched, want neither", other.Deleted, watchedIn(ss))
 	}
 }
 
-// Watches end with the connection, and so do those that are set afterwards. Stopping them
-// changes nothing.
-func TestWatchesEndWithTheConnection(t *testing.T) {
+// A watch of a node is set again on the next connection, before anything else is asked there. Others end
+// with the connection, and so do those that are set afterwards. Stopping them changes nothing.
+func TestWatchesAndConnections(t *testing.T) {
 	ss, c, server := over(t)
-	early, late := WatchNode("/a"), WatchNode("/a")
-	answers := sends(t, ss, early.Request())
-	server.gets()
-	server.Close()
-	<-answers
-	<-c.gone
-	if b := c.ask(late.Request()); !errors.Is(b.answers[0].Err, ErrLost) || !hasEnded(early) || !hasEnded(late) {
-		t.Errorf("set before: %t, set after: %t (%v), want both to have ended", hasEnded(early), hasEnded(late), b.answers[0].Err)
+	kept, list, exists, stopped, late := WatchNode("/a"), WatchList("/a"), WatchExists("/b"), WatchNode("/c"), WatchNode("/a")
+	answers := sends(t, ss, kept.Request(), list.Request(), exists.Request(), stopped.Request())
+	for range 4 {
+		server.gets()
 	}
-	early.Stop()
-	late.Stop()
+	server.says(numbered(1, 7, 0), numbered(2, 7, 0), numbered(3, 7, 0), numbered(4, 7, 0))
+	<-answers
+	stopped.Stop()
+	server.Close()
+	<-c.gone
+	if b := c.ask(late.Request()); !errors.Is(b.answers[0].Err, ErrLost) || !hasEnded(late) {
+		t.Errorf("set after the connection: %t (%v), want it to have ended", hasEnded(late), b.answers[0].Err)
+	}
+	if hasEnded(kept) || !hasEnded(list) || !hasEnded(exists) {
+		t.Errorf("a watch of a node has ended: %t, others: %t, %t, want the others to have ended", hasEnded(kept), hasEnded(list), hasEnded(exists))
+	}
+	c, server = another(t, ss)
+	if got, want := server.gets()[4:], slices.Concat(appendInt(nil, opSetWatches), watchAgain(7, []string{"/a"}).body); !slices.Equal(got, want) {
+		t.Errorf("the first request is %q, want %q", got, want)
+	}
+	server.says(numbered(1, 9, 0))
+	server.says(change(eventDeleted, "/a"))
+	<-kept.Over
+	if kept.Deleted || zxidOf(ss) != 7 {
+		t.Errorf("deleted: %t, want no order of changes between two connections; and the zxid is %d, want 7", kept.Deleted, zxidOf(ss))
+	}
+	refused := WatchNode("/d")
+	answers = sends(t, ss, refused.Request())
+	server.gets()
+	server.says(numbered(2, 9, 0))
+	<-answers
+	server.Close()
+	<-c.gone
+	_, server = another(t, ss)
+	server.gets()
+	server.says(numbered(1, 9, -6))
+	<-refused.Over
+	for _, w := range []*Watch{kept, list, late, refused} {
+		w.Stop()
+	}
+	if n := watchedIn(ss); n != 0 {
+		t.Errorf("%d nodes are watched, want none", n)
+	}
 }
 
 // The request of a watch asks for it.
@@ -497,7 +544,7 @@ func FuzzAnswers(f *testing.F) {
 		}
 		ss := NewPool(Options{Clock: clock.System()}).newSession(time.Minute)
 		defer ss.finish(errClosed)
-		c := &conn{session: ss, watches: map[string][]*Watch{}, sent: []pending{{xid: 1, op: opMulti, batch: &batch{make([]Answer, 1), make(chan struct{})}}}}
+		c := &conn{session: ss, sent: []pending{{xid: 1, op: opMulti, batch: &batch{make([]Answer, 1), make(chan struct{})}}}}
 		_ = c.take(b)
 	})
 }

@@ -11,7 +11,8 @@
 //	session.go   one session, on one connection after the other
 //	contact.go   what answers prove of a session's life; pure
 //	dial.go      the addresses of a server
-//	conn.go      one connection: handshake, identities, requests, answers, watches
+//	conn.go      one connection: handshake, identities, requests and answers
+//	watch.go     watches, which last longer than connections
 //	call.go      requests that are repeated when a connection breaks
 //	request.go   how requests are written
 //	answer.go    how answers are read, and their errors

@@ -17,6 +17,7 @@ const (
 	opCreate2         = 15
 	opCreateContainer = 19
 	opAuth            = 100
+	opSetWatches      = 101
 	opClose           = -11
 )
 
@@ -38,6 +39,16 @@ func Read(path string) Request { return reads(opGetData, path, 0) }
 
 func reads(op int32, path string, watch byte) Request {
 	return Request{Path: path, op: op, body: append(str(path), watch)}
+}
+
+// watchAgain asks the server to announce what has changed in these nodes since a transaction, and
+// otherwise to watch them.
+func watchAgain(since int64, paths []string) Request {
+	b := appendInt(appendLong(nil, since), int32(len(paths)))
+	for _, p := range paths {
+		b = appendBytes(b, p)
+	}
+	return Request{op: opSetWatches, body: appendLong(b, 0)} // no nodes that do not exist, and no lists
 }
 
 // GetACL asks for the rights to a node.

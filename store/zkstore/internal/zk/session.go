@@ -35,9 +35,10 @@ type Session struct {
 	word    []byte    // its password
 	zxid    int64     // the last one of an answer
 	contact contact
-	changed chan struct{} // closed when there is an answer or a connection; nil if nobody waits
-	why     error         // why there was no connection lately
-	dials   int           // attempts since there was a connection that lasted
+	changed chan struct{}       // closed when there is an answer or a connection; nil if nobody waits
+	why     error               // why there was no connection lately
+	dials   int                 // attempts since there was a connection that lasted
+	watches map[string][]*Watch // by the paths of their nodes
 }
 
 // ErrOver means that a session is over. Its nodes are gone, or nobody keeps them alive.
@@ -45,7 +46,7 @@ var ErrOver = errors.New("the ZooKeeper session is over")
 
 // newSession returns a session that is to be run.
 func (s *Pool) newSession(class time.Duration) *Session {
-	ss := &Session{pool: s, class: class, timeout: class + s.o.Limits.Slack(), used: time.Now(), contact: contact{tick: s.o.Limits.Tick, slack: s.o.Limits.Slack()}}
+	ss := &Session{pool: s, class: class, timeout: class + s.o.Limits.Slack(), used: time.Now(), watches: make(map[string][]*Watch), contact: contact{tick: s.o.Limits.Tick, slack: s.o.Limits.Slack()}}
 	ss.over, ss.finish = context.WithCancelCause(context.Background())
 	ss.Over = ss.over.Done()
 	return ss
@@ -151,13 +152,14 @@ func (ss *Session) connect(server string) (*conn, error) {
 		return nil, fmt.Errorf("%s does not serve: %w", server, err)
 	}
 	_ = socket.SetDeadline(time.Time{})
-	c.start()
-	ss.connected(c, w, e)
+	ss.begin(c, w, e)
 	return c, nil
 }
 
-// connected takes a connection on which a server has answered the handshake.
-func (ss *Session) connected(c *conn, w welcome, e exchange) {
+// begin takes a connection on which a server has answered the handshake.
+func (ss *Session) begin(c *conn, w welcome, e exchange) {
+	c.start()
+	c.watchAgain()
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	created := ss.id == 0

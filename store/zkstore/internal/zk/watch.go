@@ -1,14 +1,23 @@
 package zk
 
-// Watch tells when a node changes, or has other children. It does so once. It is set on one
-// connection and ends with that: a waiter then looks, and sets another.
+import (
+	"maps"
+	"slices"
+)
+
+// Watch tells when a node changes, or has other children. It does so once. A watch that WatchNode
+// returns lasts for the session: on the next connection the server tells what has changed since the last
+// answer. Others end with their connection: a waiter then looks, and sets another.
 type Watch struct {
-	// Over is closed at the change, or when the connection has broken.
+	// Over is closed at the change, or if the watch has ended without one.
 	Over chan struct{}
-	// Deleted is set, before Over is closed, if the change is the end of the node.
+	// Deleted is set, before Over is closed, if the change is the end of the node and was announced on
+	// the connection on which the watch was set. There changes are announced in their order. Of
+	// changes before a later connection only the last one of each node is announced.
 	Deleted bool
 	ask     Request
-	conn    *conn // on which it is set, or nil
+	session *Session // in which it is set, or nil
+	again   bool     // it was set again, on a later connection
 }
 
 // WatchNode returns a watch for a change of the data of a node, or for its end. Its request
@@ -33,7 +42,73 @@ func (w *Watch) Request() Request { return w.ask }
 
 // Stop ends the watch for this process. The server may still announce one change, to nobody.
 func (w *Watch) Stop() {
-	if w != nil && w.conn != nil {
-		w.conn.unwatch(w)
+	if w != nil && w.session != nil {
+		ss := w.session
+		ss.mu.Lock()
+		defer ss.mu.Unlock()
+		ss.dropLocked(w.ask.Path, func(other *Watch) bool { return other == w })
+	}
+}
+
+// watch notes a watch that is about to be set.
+func (ss *Session) watch(w *Watch) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	w.session = ss
+	ss.watches[w.ask.Path] = append(ss.watches[w.ask.Path], w)
+}
+
+// dropLocked drops some of the watches of a node.
+func (ss *Session) dropLocked(path string, drops func(*Watch) bool) {
+	left := slices.DeleteFunc(ss.watches[path], drops)
+	if ss.watches[path] = left; len(left) == 0 {
+		delete(ss.watches, path)
+	}
+}
+
+// announced ends the watches of a node that has changed.
+func (ss *Session) announced(path string, deleted bool) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for _, w := range ss.watches[path] {
+		w.Deleted = deleted && !w.again
+		close(w.Over)
+	}
+	delete(ss.watches, path)
+}
+
+// endWatches ends those watches that end with their connection, or all.
+func (ss *Session) endWatches(all bool) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for path := range ss.watches {
+		ss.dropLocked(path, func(w *Watch) bool {
+			ends := all || w.ask.op != opGetData
+			if ends {
+				close(w.Over)
+			}
+			return ends
+		})
+	}
+}
+
+// mostAgain is how many nodes one request has watched again: it must be shorter than a megabyte.
+const mostAgain = 500
+
+// watchAgain has the server tell of all watched nodes, before anything else is asked on the connection:
+// then the last zxid of the session is still that of an answer before which all earlier changes
+// were announced.
+func (c *conn) watchAgain() {
+	ss := c.session
+	ss.mu.Lock()
+	since, paths := ss.zxid, slices.Collect(maps.Keys(ss.watches))
+	for _, of := range ss.watches {
+		for _, w := range of {
+			w.again = true
+		}
+	}
+	ss.mu.Unlock()
+	for some := range slices.Chunk(paths, mostAgain) {
+		c.ask(watchAgain(since, some))
 	}
 }
