@@ -217,7 +217,7 @@ var reals = []real{
 			t.Fatal(err)
 		}
 		defer s.Close()
-		s.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwner(), TTL: time.Second}}) // marks them again
+		s.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwner(), TTL: time.Minute}}) // marks them again
 		eventually.True(t, "both are marked", func() bool {
 			return servers[0].Text(t, "EXISTS", redistest.Mark)+servers[1].Text(t, "EXISTS", redistest.Mark) == "11"
 		})
@@ -237,7 +237,7 @@ var reals = []real{
 			t.Fatal(err)
 		}
 		defer s.Close()
-		s.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwner(), TTL: time.Second}}) // writes the list to them
+		s.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwner(), TTL: time.Minute}}) // writes the list to them
 		eventually.True(t, "all have the list", func() bool {
 			for _, s := range servers {
 				if !strings.Contains(s.Text(t, "GET", redistest.Mark), servers[0].Addr()) {
