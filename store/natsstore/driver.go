@@ -15,6 +15,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/recordstore"
 )
 
+// keepIdle is how long the message of a lock that nobody uses is kept.
+const keepIdle = time.Hour
+
 // driver keeps records in a stream with one message for each subject.
 type driver struct {
 	o        Options
@@ -110,7 +113,7 @@ func (d *driver) Write(ctx context.Context, key string, value []byte, version st
 	}
 	o := []jetstream.PublishOpt{jetstream.WithExpectLastSequencePerSubject(seq), jetstream.WithRetryAttempts(0)}
 	if idle {
-		o = append(o, jetstream.WithMsgTTL(d.o.KeepIdle))
+		o = append(o, jetstream.WithMsgTTL(keepIdle))
 	}
 	var ack *jetstream.PubAck
 	if err := d.request(ctx, func(ctx context.Context) (err error) {

@@ -37,9 +37,6 @@ type Options struct {
 	// that finds the lock of a dead holder waits for the rest of its TTL and Skew at most.
 	// Zero means a minute.
 	Skew time.Duration
-	// KeepIdle is how long the message of a lock that nobody uses is kept. Zero means an hour,
-	// which is the least.
-	KeepIdle time.Duration
 	// Timeout bounds each step, including the time in which a cluster elects a leader. Zero
 	// means 5 s.
 	Timeout time.Duration
@@ -58,14 +55,14 @@ var bucketForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 func (o Options) checked() (Options, error) {
 	c := o
 	c.Bucket = cmp.Or(c.Bucket, "default")
-	c.Skew, c.KeepIdle, c.Timeout = cmp.Or(c.Skew, time.Minute), cmp.Or(c.KeepIdle, time.Hour), cmp.Or(c.Timeout, 5*time.Second)
+	c.Skew, c.Timeout = cmp.Or(c.Skew, time.Minute), cmp.Or(c.Timeout, 5*time.Second)
 	switch {
 	case len(c.Bucket) > 64 || !bucketForm.MatchString(c.Bucket):
 		return c, fmt.Errorf("%w: bucket %q: use up to 64 letters, digits, - and _", store.ErrInvalid, store.Excerpt(c.Bucket))
 	case c.Replicas < 0 || c.Replicas > 5:
 		return c, fmt.Errorf("%w: %d replicas: use 1, 3 or 5", store.ErrInvalid, c.Replicas)
-	case c.Skew < 0 || c.Timeout < 0 || c.KeepIdle < time.Hour:
-		return c, fmt.Errorf("%w: skew and timeout cannot be negative, and idle locks are kept for an hour at least", store.ErrInvalid)
+	case c.Skew < 0 || c.Timeout < 0:
+		return c, fmt.Errorf("%w: skew and timeout cannot be negative", store.ErrInvalid)
 	}
 	for _, m := range c.Monitors {
 		if u, err := url.Parse(m); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
