@@ -98,11 +98,9 @@ func (p *Page) examineSometimes(older time.Duration) <-chan struct{} {
 // checkup is what the view of the health has.
 type checkup struct {
 	Can      bool // the store can be examined
-	Under    bool // an examination is under way
 	At       time.Time
 	Failed   string
 	Findings []finding
-	Verdict  verdict
 	Caps     []fact
 	Nodes    []node
 }
@@ -120,14 +118,12 @@ func (p *Page) healthView(r *http.Request) (int, *view) {
 	}
 	wait := time.NewTimer(askTimeout)
 	defer wait.Stop()
-	under := false
 	select {
 	case <-p.examineSometimes(examineAgain):
 	case <-wait.C:
-		under = true
 	case <-r.Context().Done():
 	}
-	d := &checkup{Can: p.Examine != nil, Under: under, Verdict: p.health.verdict()}
+	d := &checkup{Can: p.Examine != nil}
 	h := &p.health
 	h.mu.Lock()
 	d.At = h.at

@@ -23,21 +23,19 @@ const (
 
 // list is what the view of all locks has.
 type list struct {
-	Prefix, Sort     string
-	Columns          []column
-	Rows             []row
-	Total            int
-	From, To         int
-	Previous, Next   string // links; empty: there is none
-	First, Last      string
-	Events           []event
-	EventsLink       string
-	Commands         []command
-	Hold             []command
-	RefreshLink      string
-	All              int // locks without the filter
-	WaitersUnknown   int // locks that were not inspected yet
-	TotalWord, Shown string
+	Prefix, Sort   string
+	Columns        []column
+	Rows           []row
+	Total          int
+	From, To       int
+	Previous, Next string // links; empty: there is none
+	First, Last    string
+	Events         []event
+	EventsLink     string
+	Commands       []command
+	Hold           []command
+	RefreshLink    string
+	All            int // locks without the filter
 }
 
 // column is the head of a column that the list can be sorted by.
