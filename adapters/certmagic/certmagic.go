@@ -94,7 +94,7 @@ func (s *Storage) RenewLockLease(_ context.Context, name string, _ time.Duration
 
 // Unlock releases the lock, as leasehold.Lease.Release does. The error matches
 // leasehold.ErrLost if the lease was lost. If this process has locked the name again since
-// then, Unlock is taken for that of the lost lease, and the other stays locked.
+// then, the next Unlock belongs to the lost lease, and the new lease stays.
 func (s *Storage) Unlock(ctx context.Context, name string) error {
 	lease := s.leases.Take(name)
 	if lease == nil {

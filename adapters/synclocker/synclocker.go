@@ -65,8 +65,8 @@ func (l *Locker) Lock() {
 
 // Unlock releases the lock, and blocks for the store's answer as Lease.Release does. If
 // the release fails, the lock ends by its TTL. Unlock panics if l is not locked. As with
-// a sync.Mutex, another goroutine may have locked it. If a lease was lost, and the lock
-// was locked again since, Unlock is taken for that of the lost lease.
+// a sync.Mutex, another goroutine may have locked it. If a lease was lost and
+// the lock was locked again since, the next Unlock belongs to the lost lease, and the new lease stays.
 func (l *Locker) Unlock() {
 	lease := l.leases.Take(struct{}{})
 	if lease == nil {

@@ -6,7 +6,7 @@
 //
 // # Why not 170 lines
 //
-// concurrency.Mutex of etcd's client has 170 lines. Its keys and its order are those here. Each file
+// concurrency.Mutex of etcd's client has 170 lines. This package has the same keys and the same order. Each file
 // adds what it lacks:
 //
 //	layout.go    names: with a slash, Mutex takes the lock "a/b" for a waiter of "a"

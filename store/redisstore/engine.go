@@ -28,7 +28,7 @@ type engine struct {
 	mostTTL time.Duration                          // the longest that is accepted
 	all     func() []*node.Node                    // that calls may be in flight on
 	prepare func(ctx context.Context, name string) // connects to the server that has a lock; nil: it need not
-	refuse  func(store.Lease) error                // is why a class is refused that is above the store's
+	refuse  func(store.Lease) error                // returns why the store refuses a class above its own
 	// askLock sends a command to the one server that has a lock, and returns the answer and the
 	// server's name.
 	askLock func(ctx context.Context, name string, c *script.Command) (script.Reply, string)

@@ -154,8 +154,8 @@ func TestContextEndsBeforeReadingInline(t *testing.T) {
 }
 
 // A waiter that does not read inline is notified too: while there are waiters, another
-// goroutine reads, also if a caller makes one call after the other meanwhile, or if the
-// inline reader has got its lock.
+// goroutine reads. It does so while a caller makes one call after the other, and after the
+// inline reader has been granted its own lock.
 func TestWaiterIsNotifiedByAnotherReader(t *testing.T) {
 	for _, name := range []string{"AnotherCallerReads", "InlineReaderIsGranted"} {
 		t.Run(name, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/storetest"
 )
 
-// bubbled returns a network of servers in the bubble of the test, at a time at which
-// milliseconds have as many digits as the scripts expect: bubbles begin in 2000.
+// bubbled returns a network of servers in the bubble of the test. It sleeps until 2026 first:
+// bubbles begin in 2000, when the time in milliseconds has fewer digits than the scripts expect.
 func bubbled(t *testing.T, nodes int) (*simnet.Network, []*simnet.Host) {
 	t.Helper()
 	time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))

@@ -24,8 +24,8 @@ func checkRenewIsOneStep(t *trial) {
 }
 
 // race passes a lock from one owner to the next, again and again, while others look at it and
-// the former holder makes late calls. If such a call is several steps, the change of hands
-// falls between them before long.
+// the former holder makes late calls. If such a call takes several steps in the store,
+// the lock soon changes hands between two of them.
 func race(t *trial, what string, late func(s *store.Store, r store.Lease)) {
 	const calls, lookers = 4, 6
 	rounds, end := 3000, t.now().Add(150*time.Millisecond)

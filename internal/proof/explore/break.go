@@ -3,9 +3,9 @@ package explore
 // In a world with Breaks an operator breaks leases of a lock that several can hold: it sends
 // BREAK to all nodes, and the lease is broken once a majority of them have executed it. The
 // operator waits for that as long as for any answer, which is a tick: what arrives later
-// counts only if the operator asks again, and all begins anew. So a request is lost that has
-// not arrived after two ticks. Nothing of this ends a lease earlier than it would end, which
-// Mutex shows; and no renewal succeeds any more that begins later, which is Revived.
+// counts only if the operator asks again, and all begins anew. So a request
+// that has not arrived after two ticks is lost. No lease ends earlier by this, as Mutex checks.
+// No renewal that begins after the break succeeds, as Revived checks.
 
 // longerTombstone is for how many ticks a tombstone outlasts a lease: until the last node that
 // counts has the request, the lease may still be renewed.

@@ -38,12 +38,12 @@ type Model struct {
 	TTL      int // ticks
 
 	// NoTime: no clock ticks and nothing expires; instead a node may lose the
-	// lock at any moment. Tokens may not rest on time.
+	// lock at any moment. Tokens must rise without the help of time.
 	NoTime bool
-	// Renewals of each lease, at most.
+	// Renewals is the largest number of renewals of each lease.
 	Renewals int
-	// Extends: so often a holder extends its lease besides. ReleaseVote: a holder that
-	// releases waits for the answers.
+	// Extends is how many times a holder extends its lease, besides renewals. ReleaseVote: a
+	// holder that releases waits for the answers.
 	Extends     int
 	ReleaseVote bool
 	// MaxHold is the longest that a lease is held, in ticks; zero: as long as it is renewed.
@@ -53,10 +53,10 @@ type Model struct {
 	// Spread: counters start anywhere from 0 to this, as earlier attempts that
 	// failed may have left them.
 	Spread int
-	// Proposals that a client may bring along, besides none.
+	// Proposals are the tokens that a client may propose, besides none.
 	Proposals []int
 
-	// Crashes of nodes in all. A node that crashes forgets the lock and its
+	// Crashes is the number of crashes of all nodes together. A node that crashes forgets the lock and its
 	// tombstones, and its counter unless KeepCounter. It grants nothing for
 	// Quarantine ticks.
 	Crashes     int
@@ -67,16 +67,16 @@ type Model struct {
 	// Losses is how often a node loses the lock unnoticed. With NoTime
 	// zero is: as often as it likes.
 	Losses int
-	// Jumps: so often a node's clock jumps ahead by the TTL.
+	// Jumps is how many times a node's clock jumps ahead by the TTL.
 	Jumps int
 	// Floor: no token is below the clock of the node that draws it; the nodes'
 	// clocks are up to ClockError ticks apart.
 	Floor      bool
 	ClockError int
-	// Twice: so many requests arrive twice.
+	// Twice is how many requests arrive twice.
 	Twice int
-	// MaxDelay: no acquire arrives more than so many ticks after it was sent;
-	// zero: they may. An acquire for certain slots counts as sent with the first.
+	// MaxDelay is how many ticks after it was sent an acquire can still arrive; zero: any
+	// number. An acquire for certain slots counts as sent with the first.
 	MaxDelay int
 	// Crossed: at the beginning the second attempt has a lease of the first slot of a
 	// semaphore, and another slot at the first node, where the first attempt, which is
@@ -84,8 +84,8 @@ type Model struct {
 	Crossed bool
 	// Full: at the beginning two attempts have the permits of a semaphore of two.
 	Full bool
-	// Wrote: at the beginning a writer's lease is over that had token 1 on all nodes but
-	// the second.
+	// Wrote: at the beginning a writer's lease is over. It had token 1 on all nodes but the
+	// second.
 	Wrote bool
 	// Writers is the largest number of attempts that are writers'; zero: any, -1: none.
 	Writers int
@@ -103,8 +103,8 @@ type Model struct {
 	AnyList    bool
 
 	// Waits: attempts wait in a queue. Each asks a node at most Asks times, and leaves
-	// after Patience ticks. Doubts: this many requests are given up while they are
-	// under way (with EveryEvent, any number). Skips: this often a node takes a live
+	// after Patience ticks. Doubts is how many requests are given up while they are
+	// under way (with EveryEvent, any number). Skips is how many times a node takes a live
 	// waiter for dead. Polls: a waiter may ask earlier than it has to.
 	Waits                         bool
 	Asks, Patience, Doubts, Skips int

@@ -18,7 +18,8 @@ var (
 // Redlock returns the protocol over independent nodes whose counters survive crashes.
 func Redlock() *Spec { return read("redlock.spec", redlock, "durable") }
 
-// RedlockFloor returns the same if a crash can lose the counters: tokens are near the nodes' clocks.
+// RedlockFloor returns that protocol for nodes whose counters a crash can lose: no token is below
+// the clock of its node.
 func RedlockFloor() *Spec { return read("redlock.spec", redlock, "floor") }
 
 // Specs returns all that is proved.

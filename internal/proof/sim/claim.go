@@ -36,7 +36,7 @@ func (c *claim) ended() bool {
 // kind is the kind of the lock.
 func (c *claim) kind() store.Kind { return c.k.w.script.kind(c.lock) }
 
-// shares reports whether it shares its token with others: that of a reader.
+// shares reports whether the claim shares its token with others, as a reader does.
 func (c *claim) shares() bool {
 	return store.Lease{Kind: c.kind(), Weight: c.weight}.SharesToken()
 }

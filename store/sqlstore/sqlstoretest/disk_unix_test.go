@@ -47,8 +47,8 @@ func launchLimited(t *testing.T, launch func(settings ...string) (*sqltest.Serve
 func TestDiskFull(t *testing.T) {
 	full := map[string]fullDisk{
 		postgres.name: {
-			// A file of the log fits in exactly. A page of a table does not, so that the server
-			// is told what a full disk tells it: less was written.
+			// A file of the log fits exactly. A page of a table fits in part only: the system then
+			// writes less than the server asked for, as it does if the disk is full.
 			on: postgres.at(launchLimited(t, sqltest.LaunchPostgreSQL, 16<<20+4<<10)),
 			insert: `INSERT INTO S.records (k, version, holder, idle, written, v)
 				SELECT $1 || n, 1, '', true, 0, decode(repeat(md5(n::text), $2), 'hex') FROM generate_series(1, $3) n`,

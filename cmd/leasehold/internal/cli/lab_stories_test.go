@@ -75,7 +75,7 @@ func TestLabRunTellsTheStory(t *testing.T) {
 	}
 }
 
-// Where there is no Redis server it says what to install, once.
+// Without a Redis server, lab run says what to install, once.
 func TestLabRunWithoutRedis(t *testing.T) {
 	s := newSite(t)
 	s.env = append(s.env, "PATH="+t.TempDir())

@@ -236,7 +236,7 @@ func (s *Server) getState(w http.ResponseWriter, r *http.Request, name string, _
 	}
 	f, err := os.Open(s.states.path(name))
 	if errors.Is(err, os.ErrNotExist) {
-		// Without the folder, as if its disk is gone, nobody knows whether there is a state.
+		// If the folder is missing too, perhaps with its disk, nobody knows whether there is a state.
 		if _, err := os.Stat(s.TerraformState); err != nil {
 			s.refuseState(w, r, name, err)
 			return

@@ -18,10 +18,10 @@ func (c *congestion) room() int {
 	return c.window
 }
 
-// adapt changes the window after an answer to a call that was sent at sent, and may take as long as
-// patience, or for ever if that is zero. If most of that was used, half as many calls may be in flight: a call whose answer
-// would come too late is better not sent. It grows again, an eighth at a time, while there is time to spare. An
-// answer to a call from before the last change says nothing about the window.
+// adapt changes the window after an answer at now. Its call was sent at sent, and might take as long as
+// patience; zero: any time. If the answer took more than half of that, the window is halved: a call whose
+// answer would come too late is better not sent. If it took less than a quarter, the window grows by an eighth.
+// An answer to a call from before the last change says nothing about the window.
 func (c *congestion) adapt(sent, now time.Time, patience time.Duration, inFlight int) {
 	took := now.Sub(sent)
 	switch {

@@ -20,7 +20,7 @@ type exchange struct {
 	never           bool          // holds nothing back
 }
 
-// What the model costs, about as measured on one machine.
+// Times of the model, which are about those of one real machine.
 const (
 	callTakes  = 4 * time.Microsecond // a goroutine, from an answer to its next call
 	writeTakes = 5 * time.Microsecond

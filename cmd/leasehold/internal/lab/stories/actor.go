@@ -37,7 +37,7 @@ func (s *stage) enter(name string) *actor {
 	return a
 }
 
-// begin gives an order; report waits for what became of it.
+// begin sends the client an order. Method report waits for the result.
 func (a *actor) begin(o order) {
 	if err := a.orders.Encode(o); err != nil {
 		a.s.fail("client %s cannot be told what to do: %w", a.name, err)

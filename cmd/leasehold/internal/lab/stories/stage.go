@@ -139,7 +139,7 @@ func (s *stage) network(target string) *faultproxy.Proxy {
 	return p
 }
 
-// asks sends a command to a server on nobody's behalf.
+// asks sends a command to a server. No client of the story sends it.
 func (s *stage) asks(r *localredis.Server, args ...string) string {
 	v, err := r.Do(s.ctx, args...)
 	if err != nil {

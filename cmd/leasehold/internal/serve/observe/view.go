@@ -61,9 +61,9 @@ const (
 	// HandedOver means that the lease of a mutex ended, and that another owner has it now. It was
 	// released, as far as the store lets that be seen.
 	HandedOver Kind = "handed-over"
-	// Released means that a lease is gone that would have lasted longer.
+	// Released means that a lease is gone before it would have expired.
 	Released Kind = "released"
-	// Lost means that a lease is gone that was not renewed in time, or that was broken.
+	// Lost means that a lease is gone because it was not renewed in time, or was broken.
 	Lost Kind = "lost"
 	// Broken means that an operator has broken a lease. It may not be over yet.
 	Broken Kind = "broken"

@@ -187,7 +187,8 @@ type scripts struct {
 // are forgotten: a client sends the text of a script whose hash is unknown.
 const mostHashes = 1000
 
-// learn returns the known script with a text, or nil, and remembers its hash.
+// learn returns the script that source is a spelling of, or nil if none is known. It remembers the
+// hash of source.
 func (s *scripts) learn(source string) *script {
 	hash := hashOf(source)
 	known := s.byHash(hash)
