@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 
@@ -40,7 +39,7 @@ func (d *driver) Key(name string) string { return keyOf(name) }
 
 // leases returns the URL of the objects, or of one if name is not empty.
 func (d *driver) leases(name string, query url.Values) string {
-	path := d.server + "/apis/coordination.k8s.io/v1/namespaces/" + d.o.namespace + "/leases"
+	path := d.server + "/apis/" + apiVersion + "/namespaces/" + d.o.namespace + "/leases"
 	if name != "" {
 		path += "/" + name
 	}
@@ -49,7 +48,7 @@ func (d *driver) leases(name string, query url.Values) string {
 
 // do makes a request, and decodes the answer into a T. If the server does not accept the credentials,
 // it makes the request again once, since they may just have been replaced.
-func do[T any](ctx context.Context, d *driver, method, to, content string, body any) (*T, *http.Response, error) {
+func do[T any](ctx context.Context, d *driver, method, to string, body any) (*T, *http.Response, error) {
 	var text []byte
 	if body != nil {
 		var err error
@@ -58,7 +57,7 @@ func do[T any](ctx context.Context, d *driver, method, to, content string, body 
 		}
 	}
 	for try := 0; ; try++ {
-		answer, res, err := d.client.Do(ctx, method, to, http.Header{"Content-Type": {content}, "Accept": {"application/json"}}, text)
+		answer, res, err := d.client.Do(ctx, method, to, http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}, text)
 		if f := (*objects.Failure)(nil); try == 0 && errors.As(err, &f) && f.Res.StatusCode == http.StatusUnauthorized {
 			continue
 		}
@@ -66,11 +65,9 @@ func do[T any](ctx context.Context, d *driver, method, to, content string, body 
 			return nil, nil, err
 		}
 		v := new(T)
-		return v, res, json.Unmarshal(answer, v)
+		return v, res, decode(answer, v)
 	}
 }
-
-const jsonType = "application/json"
 
 // say completes f by what the server says.
 func say(f *objects.Failure, body []byte) {
@@ -105,9 +102,9 @@ type list struct {
 // Read implements recordstore.Driver. Without a resourceVersion in the request, etcd answers, and
 // not a cache.
 func (d *driver) Read(ctx context.Context, key string) (recordstore.Item, error) {
-	o, res, err := do[object](ctx, d, http.MethodGet, d.leases(key, nil), jsonType, nil)
+	o, res, err := do[object](ctx, d, http.MethodGet, d.leases(key, nil), nil)
 	if missing(err) {
-		it := recordstore.Item{Version: version{}.String()}
+		it := recordstore.Item{Version: absent}
 		if it.Floor, err = d.floor(ctx, key); err == nil {
 			it.Order = it.Floor
 		}
@@ -116,14 +113,12 @@ func (d *driver) Read(ctx context.Context, key string) (recordstore.Item, error)
 	if err != nil {
 		return recordstore.Item{}, explain(err)
 	}
-	it, err := o.item()
-	o.date(&it, res, d.o.Skew)
-	return it, err
+	return o.item(res.Header.Get("Date"), d.o.Skew)
 }
 
 // floor returns the revision of etcd, which has risen with every write of a record.
 func (d *driver) floor(ctx context.Context, key string) (uint64, error) {
-	l, _, err := do[list](ctx, d, http.MethodGet, d.leases("", url.Values{"fieldSelector": {"metadata.name=" + key}}), jsonType, nil)
+	l, _, err := do[list](ctx, d, http.MethodGet, d.leases("", url.Values{"fieldSelector": {"metadata.name=" + key}}), nil)
 	if err != nil {
 		return 0, explain(err)
 	}
@@ -135,33 +130,29 @@ func (d *driver) Write(ctx context.Context, key string, value []byte, version st
 	return d.WriteChange(ctx, key, value, version, recordstore.Change{Idle: idle})
 }
 
-// WriteChange implements recordstore.ChangeWriter. A patch leaves alone what others have put into the
-// object, and never makes one.
+// WriteChange implements recordstore.ChangeWriter. It replaces the whole object, since a patch costs the API
+// server more. A server that does not have the object any more would make one, if the version had no
+// uid, which no other object has.
 func (d *driver) WriteChange(ctx context.Context, key string, value []byte, version string, c recordstore.Change) (string, error) {
-	v, err := parseVersion(version)
-	if err != nil {
-		return "", err
+	var o object
+	if err := decode([]byte(version), &o); err != nil {
+		return "", recordstore.Refusal("version %q: %w", version, err)
 	}
-	o := &object{Metadata: metadata{
-		ResourceVersion: v.resource,
-		Labels:          map[string]string{recordKey: recordForm},
-		Annotations:     map[string]string{recordKey: base64.StdEncoding.EncodeToString(value)},
-	}}
-	o.holdBy(c, v)
-	query := url.Values{"fieldManager": {manager}}
-	if v.resource == "" {
-		o.APIVersion, o.Kind, o.Metadata.Name = "coordination.k8s.io/v1", "Lease", key
-		o, _, err = do[object](ctx, d, http.MethodPost, d.leases("", query), jsonType, o)
-	} else if o, _, err = do[object](ctx, d, http.MethodPatch, d.leases(key, query), "application/merge-patch+json", o); missing(err) {
-		return "", fmt.Errorf("%w: %w", recordstore.ErrConflict, err) // the object was deleted, so no write of that version takes effect
+	method, to, meta := http.MethodPut, key, o.at("metadata")
+	if version == absent {
+		method, to = http.MethodPost, ""
 	}
+	if d.o.Skew > 0 && meta["managedFields"] != nil {
+		meta["managedFields"] = noted
+	}
+	o["apiVersion"], o["kind"], meta["name"] = apiVersion, "Lease", key
+	meta.at("labels")[recordKey], meta.at("annotations")[recordKey] = recordForm, base64.StdEncoding.EncodeToString(value)
+	o.holdBy(c)
+	answer, _, err := do[object](ctx, d, method, d.leases(to, url.Values{"fieldManager": {manager}}), o)
 	if err != nil {
 		return "", explain(err)
 	}
-	if o.Metadata.ResourceVersion == "" {
-		return "", errors.New("the server sends no resourceVersion of an object that it has written")
-	}
-	return o.version().String(), nil
+	return answer.version()
 }
 
 // pageSize is how many objects a request lists at most, so that the answer is not too long even if all have
@@ -175,7 +166,7 @@ func (d *driver) List(ctx context.Context, each func(string, recordstore.Item) e
 	for {
 		var res *http.Response
 		page, err := objects.Again(ctx, func(ctx context.Context) (l *list, err error) {
-			l, res, err = do[list](ctx, d, http.MethodGet, d.leases("", query), jsonType, nil)
+			l, res, err = do[list](ctx, d, http.MethodGet, d.leases("", query), nil)
 			return l, explain(err)
 		})
 		if f := (*objects.Failure)(nil); errors.As(err, &f) && f.Res.StatusCode == http.StatusGone && query.Has("continue") {
@@ -186,16 +177,16 @@ func (d *driver) List(ctx context.Context, each func(string, recordstore.Item) e
 			return err
 		}
 		for _, o := range page.Items {
-			if seen[o.Metadata.Name] {
+			name := o.at("metadata").text("name")
+			if seen[name] {
 				continue
 			}
-			seen[o.Metadata.Name] = true
-			it, err := o.item()
+			seen[name] = true
+			it, err := o.item(res.Header.Get("Date"), d.o.Skew)
 			if err != nil {
 				return err
 			}
-			o.date(&it, res, d.o.Skew)
-			if err := each(o.Metadata.Name, it); err != nil {
+			if err := each(name, it); err != nil {
 				return err
 			}
 		}

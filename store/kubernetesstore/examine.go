@@ -59,7 +59,7 @@ func Examine(ctx context.Context, url string, o *Options) (Examination, error) {
 
 // ask finds out the version of the server and the rights.
 func (d *driver) ask(ctx context.Context, e *Examination) error {
-	if v, _, err := do[struct{ GitVersion string }](ctx, d, http.MethodGet, d.server+"/version", jsonType, nil); err == nil {
+	if v, _, err := do[struct{ GitVersion string }](ctx, d, http.MethodGet, d.server+"/version", nil); err == nil {
 		e.Version = v.GitVersion
 	}
 	type review struct {
@@ -76,7 +76,7 @@ func (d *driver) ask(ctx context.Context, e *Examination) error {
 		ask := review{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"}
 		ask.Spec.ResourceAttributes = map[string]string{"group": "coordination.k8s.io", "resource": "leases", "namespace": d.o.namespace, "verb": verb}
 		told, err := objects.Again(ctx, func(ctx context.Context) (*review, error) {
-			told, _, err := do[review](ctx, d, http.MethodPost, d.server+"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", jsonType, ask)
+			told, _, err := do[review](ctx, d, http.MethodPost, d.server+"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", ask)
 			return told, explain(err)
 		})
 		if err != nil {
@@ -93,7 +93,7 @@ func (d *driver) ask(ctx context.Context, e *Examination) error {
 // version that does not.
 func (d *driver) conflicts(ctx context.Context) error {
 	return objects.Conditions{
-		Node: d.node, IfAbsent: "that an object exists", IfSame: "resourceVersion", Absent: version{}.String(), Other: version{resource: "1"}.String(), // no Lease has this revision
+		Node: d.node, IfAbsent: "that an object exists", IfSame: "resourceVersion", Absent: absent, Other: `{"metadata":{"uid":"none","resourceVersion":"1"}}`, // no Lease has this revision
 		Write: func(ctx context.Context, version string) (string, error) {
 			return d.Write(ctx, probeKey, []byte(time.Now().String()), version, false)
 		},

@@ -1,13 +1,17 @@
 package kubernetesstore
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,43 +19,48 @@ import (
 	"github.com/leasehold-dev/leasehold/store/recordstore"
 )
 
-// object is a Lease, as far as locks need it. What is not set is left out.
-type object struct {
-	APIVersion string   `json:"apiVersion,omitempty"`
-	Kind       string   `json:"kind,omitempty"`
-	Metadata   metadata `json:"metadata"`
-	Spec       spec     `json:"spec"`
+// object is a Lease as the API server sends it. What locks do not know of stays as others have written it.
+type object map[string]any
+
+// decode reads JSON, with numbers as they are written.
+func decode(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return d.Decode(into)
 }
 
-type metadata struct {
-	Name            string            `json:"name,omitempty"`
-	ResourceVersion string            `json:"resourceVersion,omitempty"`
-	Labels          map[string]string `json:"labels,omitempty"`
-	Annotations     map[string]string `json:"annotations,omitempty"`
-	ManagedFields   []managed         `json:"managedFields,omitempty"`
+// at returns what is in o under a path. It makes what is missing, unless o is nil.
+func (o object) at(path ...string) object {
+	for _, name := range path {
+		in, ok := o[name].(map[string]any)
+		if !ok && o != nil {
+			in = map[string]any{}
+			o[name] = in
+		}
+		o = in
+	}
+	return o
 }
 
-// managed says when a program has changed an object last.
-type managed struct {
-	Manager string    `json:"manager"`
-	Time    time.Time `json:"time"`
+func (o object) text(name string) string {
+	s, _ := o[name].(string)
+	return s
 }
 
-type spec struct {
-	HolderIdentity       *string    `json:"holderIdentity,omitempty"`
-	LeaseDurationSeconds int32      `json:"leaseDurationSeconds,omitempty"`
-	AcquireTime          *microTime `json:"acquireTime,omitempty"`
-	RenewTime            *microTime `json:"renewTime,omitempty"`
-	LeaseTransitions     *int32     `json:"leaseTransitions,omitempty"`
+func (o object) number(name string) int64 {
+	n, _ := o[name].(json.Number)
+	i, _ := n.Int64()
+	return i
 }
 
-// microTime is a time in the form that the API server demands.
-type microTime struct{ time.Time }
-
-// MarshalJSON implements json.Marshaler.
-func (t microTime) MarshalJSON() ([]byte, error) {
-	return []byte(t.UTC().Format(`"2006-01-02T15:04:05.000000Z"`)), nil
+// time returns a time, and the zero one if there is none.
+func (o object) time(name string) time.Time {
+	t, _ := time.Parse(time.RFC3339, o.text(name))
+	return t
 }
+
+// timeForm is the form of times in the spec that the API server demands.
+const timeForm = "2006-01-02T15:04:05.000000Z"
 
 const (
 	// recordKey is the annotation with the record, in base64, and the label of objects that have
@@ -59,57 +68,52 @@ const (
 	recordKey  = "leasehold-dev.github.io/record"
 	recordForm = "v1"
 	// holderKey is the annotation that says what the spec is if no other kind of client has changed it.
-	holderKey = "leasehold-dev.github.io/holder"
+	holderKey  = "leasehold-dev.github.io/holder"
+	apiVersion = "coordination.k8s.io/v1"
 	// manager is what the API server calls the programs that write records.
 	manager = "leasehold"
 )
 
-// holder returns the holder of the lock, according to the spec.
-func (s *spec) holder() string {
-	if s.HolderIdentity == nil {
-		return ""
-	}
-	return *s.HolderIdentity
-}
-
-func (s *spec) transitions() int32 {
-	if s.LeaseTransitions == nil {
-		return 0
-	}
-	return *s.LeaseTransitions
-}
-
 // mark returns the value for holderKey.
-func (s *spec) mark() string {
-	renewed := int64(0)
-	if s.RenewTime != nil {
-		renewed = s.RenewTime.UnixMicro()
+func (o object) mark() string {
+	return fmt.Sprint(o.at("spec").time("renewTime").UnixMicro(), " ", o.at("spec").text("holderIdentity"))
+}
+
+// absent is the version of an object that does not exist.
+const absent = "{}"
+
+// version returns what the next write of the object sends back. It removes the rest, such as the record,
+// which that write replaces.
+func (o object) version() (string, error) {
+	meta := o.at("metadata")
+	if meta.text("uid") == "" || meta.text("resourceVersion") == "" {
+		return "", errors.New("the server sends an object without uid or resourceVersion")
 	}
-	return fmt.Sprint(renewed, " ", s.holder())
-}
-
-// version is what the next write of an object needs to know of it. Of an object that does not exist it is
-// zero.
-type version struct {
-	resource    string // resourceVersion
-	transitions int32
-	holder      string
-}
-
-func (v version) String() string { return fmt.Sprintf("%s %d %s", v.resource, v.transitions, v.holder) }
-
-func parseVersion(s string) (v version, err error) {
-	parts := strings.SplitN(s, " ", 3)
-	if len(parts) != 3 {
-		return v, recordstore.Refusal("version %q", s)
+	delete(o, "apiVersion") // lists have none
+	delete(o, "kind")
+	delete(meta.at("annotations"), recordKey)
+	managed := o.managed()
+	if delete(meta, "managedFields"); !slices.ContainsFunc(managed, func(m object) bool { return m.text("manager") != manager }) {
+		meta["managedFields"] = []any{}
 	}
-	n, err := strconv.ParseInt(parts[1], 10, 32)
-	return version{parts[0], int32(n), parts[2]}, err
+	text, err := json.Marshal(o)
+	return string(text), err
 }
 
-func (o *object) version() version {
-	return version{o.Metadata.ResourceVersion, o.Spec.transitions(), o.Spec.holder()}
+// managed returns which programs have changed which fields when. The API server keeps what a write leaves
+// out, and adds to it, which costs it as much as the rest of the write. If a write sends an empty list, the
+// API server notes nothing until another program asks it to.
+func (o object) managed() (all []object) {
+	list, _ := o.at("metadata")["managedFields"].([]any)
+	for _, m := range list {
+		m, _ := m.(map[string]any)
+		all = append(all, m)
+	}
+	return all
 }
+
+// noted is a list from which on the API server notes when the object is written.
+var noted = []any{object{"manager": manager, "operation": "Update", "apiVersion": apiVersion, "fieldsType": "FieldsV1", "fieldsV1": object{"f:spec": object{}}}}
 
 // revision returns a resourceVersion as a number: the revision of etcd, which rises with each write of
 // any object.
@@ -121,71 +125,71 @@ func revision(resource string) (uint64, error) {
 	return n, nil
 }
 
-// item returns the object as recordstore reads it.
-func (o *object) item() (it recordstore.Item, err error) {
-	it.Version = o.version().String()
-	if it.Order, err = revision(o.Metadata.ResourceVersion); err != nil {
+// item returns the object as recordstore reads it. The date is that of the answer, and skew how far apart
+// the clocks of servers can be; if it is zero, no dates are used. Nothing else may read the object later.
+func (o object) item(date string, skew time.Duration) (it recordstore.Item, err error) {
+	meta, spec := o.at("metadata"), o.at("spec")
+	if it.Order, err = revision(meta.text("resourceVersion")); err != nil {
 		return it, err
 	}
-	record, ok := o.Metadata.Annotations[recordKey]
+	notes := meta.at("annotations")
+	record, ok := notes[recordKey].(string)
 	if !ok {
 		it.Floor = it.Order
 	} else if it.Value, err = base64.StdEncoding.DecodeString(record); err != nil || len(it.Value) == 0 {
-		return it, recordstore.Refusal("the annotation %s of the Lease %s is no record", recordKey, o.Metadata.Name)
+		return it, recordstore.Refusal("the annotation %s of the Lease %s is no record", recordKey, meta.text("name"))
 	}
-	if mark := o.Spec.mark(); !ok || o.Metadata.Annotations[holderKey] != mark {
+	if mark := o.mark(); !ok || notes.text(holderKey) != mark {
 		sum := sha256.Sum256([]byte(mark))
 		beat, _ := strconv.ParseUint(hex.EncodeToString(sum[:8]), 16, 64)
-		it.Other = &recordstore.Other{Owner: o.Spec.holder(), TTL: time.Duration(o.Spec.LeaseDurationSeconds) * time.Second, Beat: beat}
+		it.Other = &recordstore.Other{Owner: spec.text("holderIdentity"), TTL: time.Duration(spec.number("leaseDurationSeconds")) * time.Second, Beat: beat}
+	} else if now, err := time.Parse(time.RFC1123, date); err == nil && skew > 0 && !o.written().IsZero() {
+		it.Now, it.Written = now, o.written().Add(skew+time.Second) // both have no fractions of a second
 	}
-	return it, nil
+	it.Version, err = o.version()
+	return it, err
 }
 
-// date sets the times of an item of o by an answer, whose dates have no fractions of a second and
-// whose server's clock may be skew apart from that of the server which wrote the object.
-func (o *object) date(it *recordstore.Item, res *http.Response, skew time.Duration) {
-	now, err := time.Parse(time.RFC1123, res.Header.Get("Date"))
-	if skew == 0 || err != nil || it.Other != nil {
-		return
-	}
-	for _, m := range o.Metadata.ManagedFields {
-		if written := m.Time.Add(skew + time.Second); m.Manager == manager && written.After(it.Written) {
-			it.Now, it.Written = now, written
+// written returns when the record was written, by the clock of the server that wrote it, or the zero time.
+func (o object) written() (at time.Time) {
+	for _, m := range o.managed() {
+		if t := m.time("time"); m.text("manager") == manager && t.After(at) {
+			at = t
 		}
 	}
+	return at
 }
 
 // broken is the holder in the spec of a lock whose lease was broken before anybody else has seen it.
 const broken = "broken lease"
 
-// holdBy sets the spec as a write changes the lock, or leaves it out if nothing changes for other
-// kinds of clients.
-func (o *object) holdBy(c recordstore.Change, v version) {
-	now := microTime{time.Now()}
+// holdBy sets the spec as a write changes the lock, if it changes something for other kinds of
+// clients.
+func (o object) holdBy(c recordstore.Change) {
+	spec, now := o.at("spec"), time.Now().UTC().Format(timeForm)
+	before, exists := spec.text("holderIdentity"), o.at("metadata").text("resourceVersion") != ""
 	holder, seconds := c.Holder, int32(1) // as client-go writes it for nobody
 	switch {
 	case c.Other:
 		return
 	case c.TTL > 0:
 		if holder == "" { // its lease is broken, and lasts
-			if holder = v.holder; holder == "" {
-				holder = broken
-			}
+			holder = cmp.Or(before, broken)
 		}
 		seconds = duration(c.TTL)
 	}
-	if holder == v.holder && !c.Renewed && v.resource != "" {
+	if holder == before && !c.Renewed && exists {
 		return
 	}
-	o.Spec = spec{HolderIdentity: &holder, LeaseDurationSeconds: seconds, RenewTime: &now}
-	if holder != v.holder || v.resource == "" {
-		transitions := v.transitions
-		if holder != "" && v.resource != "" {
-			transitions++
+	spec["holderIdentity"], spec["leaseDurationSeconds"], spec["renewTime"] = holder, seconds, now
+	if holder != before || !exists {
+		transitions := spec.number("leaseTransitions")
+		if holder != "" && exists {
+			transitions = min(transitions+1, math.MaxInt32)
 		}
-		o.Spec.AcquireTime, o.Spec.LeaseTransitions = &now, &transitions
+		spec["acquireTime"], spec["leaseTransitions"] = now, transitions
 	}
-	o.Metadata.Annotations[holderKey] = o.Spec.mark()
+	o.at("metadata", "annotations")[holderKey] = o.mark()
 }
 
 // duration returns a TTL in seconds, rounded up. One more is added, since leader election does not

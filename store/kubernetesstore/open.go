@@ -28,10 +28,10 @@ type Options struct {
 	Context string
 	// Config is used in place of a kubeconfig if it is not nil. Its limits of requests do not count.
 	Config *rest.Config
-	// Skew lets clients use the dates of the API servers, and is how far apart their clocks, or
-	// that of one which was set, can be. A client that finds the lock of a dead holder then
-	// waits for the rest of its TTL and Skew at most, and not for a whole TTL. Zero means
-	// that no date is used.
+	// Skew has the API servers note dates, and lets clients use them. It is how far apart the
+	// clocks of these servers, or that of one which was set, can be. A client that finds the
+	// lock of a dead holder which had it, too, then waits for the rest of the TTL and Skew at
+	// most, and not for a whole TTL. Zero means that no date is used.
 	Skew time.Duration
 	// Timeout bounds each step. A request is made again after a quarter of it. Zero means 10 s.
 	Timeout time.Duration

@@ -19,7 +19,7 @@ const (
 
 // verbs are what a use needs on Lease objects. Objects are never deleted.
 var verbs = map[Use][]string{
-	ToLock: {"get", "list", "watch", "create", "patch"},
+	ToLock: {"get", "list", "watch", "create", "update"},
 	ToShow: {"get", "list"},
 	ToList: {"list"},
 }

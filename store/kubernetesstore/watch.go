@@ -35,7 +35,9 @@ func (d *driver) Watch(ctx context.Context, key string) (<-chan recordstore.Item
 		defer close(ch)
 		defer cancel()
 		defer res.Body.Close()
-		for in := json.NewDecoder(res.Body); ; {
+		in := json.NewDecoder(res.Body)
+		in.UseNumber()
+		for {
 			var event struct {
 				Type   string
 				Object object
@@ -43,7 +45,7 @@ func (d *driver) Watch(ctx context.Context, key string) (<-chan recordstore.Item
 			if in.Decode(&event) != nil || event.Type == "ERROR" { // such as 410 Gone
 				return
 			}
-			if it, ok := pushed(event.Type, &event.Object); ok {
+			if it, ok := pushed(event.Type, event.Object); ok {
 				select {
 				case ch <- it:
 				case <-ctx.Done():
@@ -56,14 +58,14 @@ func (d *driver) Watch(ctx context.Context, key string) (<-chan recordstore.Item
 }
 
 // pushed returns what an event says, if it is about an object.
-func pushed(event string, o *object) (it recordstore.Item, ok bool) {
+func pushed(event string, o object) (it recordstore.Item, ok bool) {
 	var err error
 	switch event {
 	case "ADDED", "MODIFIED":
-		it, err = o.item()
+		it, err = o.item("", 0)
 	case "DELETED":
-		it.Version = version{}.String()
-		it.Floor, err = revision(o.Metadata.ResourceVersion)
+		it.Version = absent
+		it.Floor, err = revision(o.at("metadata").text("resourceVersion"))
 		it.Order = it.Floor
 	default: // a bookmark
 		return it, false

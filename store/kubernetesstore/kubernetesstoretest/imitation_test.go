@@ -81,7 +81,9 @@ func (m *imitation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var body map[string]any
 	if r.Method != http.MethodGet && r.Method != http.MethodDelete {
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		in := json.NewDecoder(r.Body)
+		in.UseNumber()
+		if err := in.Decode(&body); err != nil {
 			failure(w, http.StatusBadRequest, "BadRequest")
 			return
 		}
@@ -111,7 +113,7 @@ func (m *imitation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer m.mu.Unlock()
 	o, exists := m.objects[name]
 	exists = exists && namespace == m.namespace
-	version := part(body, "metadata", "resourceVersion")
+	version, uid, manager := part(body, "metadata", "resourceVersion"), part(body, "metadata", "uid"), cmp.Or(q.Get("fieldManager"), "other")
 	old := part(o, "metadata", "resourceVersion")
 	switch {
 	case r.Method == http.MethodGet && name == "":
@@ -124,7 +126,11 @@ func (m *imitation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			failure(w, http.StatusConflict, "AlreadyExists")
 			return
 		}
-		answer(http.StatusCreated, m.writeLocked(name, "ADDED", body, q.Get("fieldManager")))
+		answer(http.StatusCreated, m.createLocked(name, body, manager))
+	case r.Method == http.MethodPut && uid != nil && uid != part(o, "metadata", "uid"):
+		failure(w, http.StatusConflict, "Conflict") // also if there is no object
+	case r.Method == http.MethodPut && !exists: // without a uid, a PUT makes a Lease
+		answer(http.StatusCreated, m.createLocked(name, body, manager))
 	case !exists:
 		failure(w, http.StatusNotFound, "NotFound")
 	case r.Method == http.MethodGet:
@@ -137,12 +143,15 @@ func (m *imitation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case version != nil && version != old:
 		failure(w, http.StatusConflict, "Conflict")
 	case r.Method == http.MethodPut:
-		answer(http.StatusOK, m.writeLocked(name, "MODIFIED", body, "other"))
-	case r.Method == http.MethodPatch && r.Header.Get("Content-Type") == "application/merge-patch+json":
-		answer(http.StatusOK, m.writeLocked(name, "MODIFIED", merge(o, body), q.Get("fieldManager")))
+		answer(http.StatusOK, m.writeLocked(name, "MODIFIED", body, manager))
 	default:
 		failure(w, http.StatusMethodNotAllowed, "MethodNotAllowed")
 	}
+}
+
+// createLocked makes an object, and returns it.
+func (m *imitation) createLocked(name string, o map[string]any, manager string) map[string]any {
+	return m.writeLocked(name, "ADDED", merge(o, map[string]any{"metadata": map[string]any{"uid": fmt.Sprint("uid-", m.revision)}}), manager)
 }
 
 // writeLocked makes a new version of an object, and returns it.

@@ -1,6 +1,7 @@
 package kubernetesstoretest
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -9,11 +10,13 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	mathrand "math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -67,10 +70,10 @@ func TestConformsUnderFaults(t *testing.T) {
 // What locks cost in requests, which docs/kubernetes.md tells.
 func TestRequests(t *testing.T) {
 	srv := start(t)
-	expect := func(what string, gets, posts, patches int) {
+	expect := func(what string, gets, posts, puts int) {
 		t.Helper()
-		if n := srv.Taken(); n[http.MethodGet] != gets || n[http.MethodPost] != posts || n[http.MethodPatch] != patches {
-			t.Errorf("%s: %v requests, want %d GET, %d POST and %d PATCH", what, n, gets, posts, patches)
+		if n := srv.Taken(); n[http.MethodGet] != gets || n[http.MethodPost] != posts || n[http.MethodPut] != puts {
+			t.Errorf("%s: %v requests, want %d GET, %d POST and %d PUT", what, n, gets, posts, puts)
 		}
 	}
 	s := open(t, srv, kubernetesstore.Options{})
@@ -105,8 +108,8 @@ func TestIdleCost(t *testing.T) {
 	// Each refreshes in a third of the TTL. It writes twice, and reads once more, if the other one
 	// has written meanwhile. The waiter begins one watch.
 	thirds := int(passed/(ttl/3)) + 2
-	if n[http.MethodPatch] > 2*2*thirds || n[http.MethodGet] > 2*thirds+2 || n[http.MethodPost] > 0 {
-		t.Errorf("%v requests in %v, want at most %d PATCH and %d GET", n, passed, 2*2*thirds, 2*thirds+2)
+	if n[http.MethodPut] > 2*2*thirds || n[http.MethodGet] > 2*thirds+2 || n[http.MethodPost] > 0 {
+		t.Errorf("%v requests in %v, want at most %d PUT and %d GET", n, passed, 2*2*thirds, 2*thirds+2)
 	}
 	t.Logf("in %v with a TTL of %v: %v", passed.Round(time.Millisecond), ttl, n)
 }
@@ -157,20 +160,90 @@ func TestRefusalsAreFinal(t *testing.T) {
 	}
 }
 
-// remove deletes the object of a lock by hand.
-func (s *server) remove(t *testing.T, name string) {
+// ask makes a request as the admin, past the store.
+func (s *server) ask(t *testing.T, method, path, content string, body any) map[string]any {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, s.Door.URL+s.path(name), nil)
+	text, err := json.Marshal(body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+admin)
+	req, err := http.NewRequestWithContext(t.Context(), method, s.Door.URL+path, bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = http.Header{"Authorization": {"Bearer " + admin}, "Content-Type": {content}}
 	res, err := s.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res.Body.Close(); res.StatusCode != http.StatusOK {
-		t.Fatalf("delete: %s", res.Status)
+	defer res.Body.Close()
+	var answer map[string]any
+	in := json.NewDecoder(res.Body)
+	in.UseNumber()
+	if err := in.Decode(&answer); err != nil || res.StatusCode >= 300 {
+		t.Fatalf("%s %s: %s, %v, %v", method, path, res.Status, answer, err)
+	}
+	return answer
+}
+
+// remove deletes the object of a lock by hand.
+func (s *server) remove(t *testing.T, name string) {
+	t.Helper()
+	s.ask(t, http.MethodDelete, s.path(name), "application/json", nil)
+}
+
+// use acquires and releases a lock, and returns the token.
+func use(t *testing.T, s *store.Store, name string) fence.Token {
+	t.Helper()
+	l := lease(name, time.Minute)
+	g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l})
+	if err == nil {
+		err = s.Release(t.Context(), store.ReleaseRequest{Lease: l})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g.Token
+}
+
+// What others have put into an object stays as it is.
+func TestForeignContent(t *testing.T) {
+	srv := start(t)
+	s := open(t, srv, kubernetesstore.Options{})
+	foreign := func() map[string]any {
+		o := srv.ask(t, http.MethodGet, srv.path("a"), "", nil)
+		for _, ours := range []string{"holderIdentity", "leaseDurationSeconds", "acquireTime", "renewTime", "leaseTransitions"} {
+			delete(o["spec"].(map[string]any), ours)
+		}
+		meta := o["metadata"].(map[string]any)
+		delete(meta, "resourceVersion")
+		delete(meta, "managedFields")
+		notes := meta["annotations"].(map[string]any)
+		maps.DeleteFunc(notes, func(k string, _ any) bool { return strings.HasPrefix(k, "leasehold") })
+		return o
+	}
+	use(t, s, "a")
+	for i := range 3 {
+		o := srv.ask(t, http.MethodGet, srv.path("a"), "", nil)
+		change := map[string]any{
+			"metadata": map[string]any{
+				"labels":          map[string]any{"team": fmt.Sprint("t", i)},
+				"annotations":     map[string]any{"note": fmt.Sprint("<é\u2028>", i), "long": strings.Repeat("x", 200<<10)},
+				"ownerReferences": []any{map[string]any{"apiVersion": "v1", "kind": "Pod", "name": fmt.Sprint("p", i), "uid": "u"}},
+				"finalizers":      []any{"example.com/keep"},
+			},
+		}
+		if srv.api == nil { // a newer server
+			change["spec"] = map[string]any{"future": map[string]any{"number": json.Number("9007199254740993"), "none": []any{}}}
+		}
+		srv.ask(t, http.MethodPut, srv.path("a"), "application/json", merge(o, change))
+		want := foreign()
+		use(t, s, "a") // with an old version in the cache
+		use(t, s, "a")
+		use(t, open(t, srv, kubernetesstore.Options{}), "a")
+		if got := foreign(); !reflect.DeepEqual(got, want) {
+			t.Errorf("the object has\n%v after locks, want\n%v", got, want)
+		}
 	}
 }
 
@@ -189,20 +262,11 @@ type object struct {
 // object returns the object of a lock.
 func (s *server) object(t *testing.T, name string) (o object) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.Door.URL+s.path(name), nil)
+	text, err := json.Marshal(s.ask(t, http.MethodGet, s.path(name), "", nil))
+	if err == nil {
+		err = json.Unmarshal(text, &o)
+	}
 	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+admin)
-	res, err := s.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		t.Fatalf("object %s: %s", name, res.Status)
-	}
-	if err := json.NewDecoder(res.Body).Decode(&o); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -216,15 +280,11 @@ func TestDeletedObjects(t *testing.T) {
 	for range 3 {
 		for _, s := range []*store.Store{s, other} {
 			for range 2 {
-				l := lease("a", time.Minute)
-				g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l})
-				if err != nil || g.Token <= last {
-					t.Fatalf("token %v, %v after %v, want a larger one", g.Token, err, last)
+				token := use(t, s, "a")
+				if token <= last {
+					t.Fatalf("token %v after %v, want a larger one", token, last)
 				}
-				last = g.Token
-				if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
-					t.Fatal(err)
-				}
+				last = token
 			}
 		}
 		srv.remove(t, "a")
@@ -328,6 +388,9 @@ func TestTorture(t *testing.T) {
 func TestDeadHolderIsSeenByNewClients(t *testing.T) {
 	t.Parallel()
 	srv := start(t)
+	for range 2 { // after which the server notes no dates
+		use(t, open(t, srv, kubernetesstore.Options{}), "job")
+	}
 	objectstest.DeadHolderIsSeenByNewClients(t, func(skew time.Duration) *store.Store {
 		return open(t, srv, kubernetesstore.Options{Skew: skew})
 	})
@@ -457,10 +520,10 @@ func TestExamine(t *testing.T) {
 	}
 	// A server that does not look at resourceVersions.
 	srv.Answer(func(w http.ResponseWriter, r *http.Request) bool {
-		if r.Method == http.MethodPatch {
-			fmt.Fprint(w, `{"metadata":{"resourceVersion":"7"}}`)
+		if r.Method == http.MethodPut {
+			fmt.Fprint(w, `{"metadata":{"uid":"7","resourceVersion":"7"}}`)
 		}
-		return r.Method == http.MethodPatch
+		return r.Method == http.MethodPut
 	})
 	if e, err := kubernetesstore.Examine(t.Context(), "kubernetes://"+srv.namespace, o); err != nil || !errors.Is(e.Unusable, recordstore.ErrRefused) || !strings.Contains(e.Unusable.Error(), "does not heed resourceVersion") {
 		t.Errorf("examine a server that ignores versions: %+v, %v, want that it is unusable", e, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +106,35 @@ func TestTLS(t *testing.T) {
 	e, err := kubernetesstore.Examine(t.Context(), "kubernetes://"+s.namespace, &kubernetesstore.Options{Config: config})
 	if err != nil || e.Unusable != nil || e.Unverified {
 		t.Errorf("examine: %+v, %v, want a usable server whose certificate is verified", e, err)
+	}
+}
+
+// The server notes nothing of writes to an object that nobody else changes, and goes on noting who has
+// applied what to one.
+func TestManagedFields(t *testing.T) {
+	need(t)
+	srv := start(t)
+	s := open(t, srv, kubernetesstore.Options{})
+	managers := func() (all []string) {
+		list, _ := part(srv.ask(t, http.MethodGet, srv.path("a"), "", nil), "metadata", "managedFields").([]any)
+		for _, m := range list {
+			all = append(all, m.(map[string]any)["manager"].(string))
+		}
+		slices.Sort(all)
+		return all
+	}
+	use(t, s, "a")
+	if all := managers(); len(all) > 0 {
+		t.Errorf("managers %q of an object that nobody else has changed, want none", all)
+	}
+	srv.ask(t, http.MethodPatch, srv.path("a")+"?fieldManager=gitops", "application/apply-patch+yaml", map[string]any{
+		"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": map[string]any{"name": "a", "labels": map[string]string{"team": "t"}},
+	})
+	before := managers()
+	use(t, s, "a") // with an old version in the cache
+	use(t, s, "a")
+	if all := managers(); !slices.Contains(before, "gitops") || !slices.Contains(all, "gitops") {
+		t.Errorf("managers %q after locks, %q before, want gitops among them", all, before)
 	}
 }
 

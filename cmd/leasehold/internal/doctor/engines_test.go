@@ -71,7 +71,7 @@ var azureCases = []engineCase[azblobstore.Examination]{
 
 var kubernetesCases = []engineCase[kubernetesstore.Examination]{
 	{kubernetesstore.Examination{Unusable: errors.New("no such host")}, Error, "kubernetes-unusable", "no such host"},
-	{kubernetesstore.Examination{Missing: []string{"create", "patch"}, Unusable: errors.New("403")}, Error, "kubernetes-rights", "create, patch"},
+	{kubernetesstore.Examination{Missing: []string{"create", "update"}, Unusable: errors.New("403")}, Error, "kubernetes-rights", "create, update"},
 	{kubernetesstore.Examination{Class: store.CrashSafe, Unverified: true}, Warning, "kubernetes-unverified", "in between"},
 	{kubernetesstore.Examination{Class: store.CrashSafe, Took: 2 * time.Second}, Warning, "kubernetes-slow", "2s"},
 }
