@@ -215,26 +215,38 @@ func TestBatchOutlivesPanics(t *testing.T) {
 type counting struct {
 	http.Transport
 	alone, batches atomic.Int64
+	version        atomic.Int64 // of HTTP, in the last answer
 }
 
 func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Path == "/v1/batch" {
+	if strings.HasSuffix(r.URL.Path, "/v1/batch") {
 		c.batches.Add(1)
 	} else {
 		c.alone.Add(1)
 	}
-	return c.Transport.RoundTrip(r)
+	resp, err := c.Transport.RoundTrip(r)
+	if err == nil {
+		c.version.Store(int64(resp.ProtoMajor))
+	}
+	return resp, err
 }
 
 // Goroutines that ask at the same moment share requests, and those that are not answered hold up
 // no others.
 func TestGathering(t *testing.T) {
+	t.Run("HTTP 1", func(t *testing.T) { testGathering(t, "", 1) })
+	t.Run("HTTP 2, below a prefix", func(t *testing.T) { testGathering(t, "/locks", 2) })
+}
+
+func testGathering(t *testing.T, prefix string, version int64) {
 	slow := &stalls{Engine: memstore.New(nil).Engine()}
 	st := store.New(slow)
 	t.Cleanup(func() { st.Close() })
-	url, _ := start(t, serve.Options{Store: st})
-	sent := &counting{Transport: http.Transport{MaxIdleConnsPerHost: 64}}
-	over := remote(t, url, sent)
+	url, _ := start(t, serve.Options{Store: st, Prefix: prefix})
+	sent := &counting{Transport: http.Transport{MaxIdleConnsPerHost: 64, Protocols: &http.Protocols{}}}
+	sent.Protocols.SetHTTP1(version == 1)
+	sent.Protocols.SetUnencryptedHTTP2(version == 2)
+	over := remote(t, url+prefix, sent)
 	pair := func(name string) {
 		l := store.Lease{Name: name, Owner: store.NewOwner(), TTL: time.Minute}
 		if _, err := over.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
@@ -266,6 +278,9 @@ func TestGathering(t *testing.T) {
 	const calls = 64 * 20 * 2
 	if n := sent.batches.Load(); n == 0 || n > calls/4 || sent.alone.Load() > before {
 		t.Errorf("%d batches, and %d requests of one call, for %d calls", n, sent.alone.Load()-before, calls)
+	}
+	if got := sent.version.Load(); got != version {
+		t.Errorf("HTTP %d, want %d", got, version)
 	}
 }
 

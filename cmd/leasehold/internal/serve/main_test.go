@@ -44,6 +44,9 @@ func start(t *testing.T, o serve.Options) (url string, s *serve.Server) {
 	}
 	srv.Listener.Close()
 	srv.Listener = l
+	srv.Config.Protocols = &http.Protocols{}
+	srv.Config.Protocols.SetHTTP1(true)
+	srv.Config.Protocols.SetUnencryptedHTTP2(true)
 	srv.Start()
 	t.Cleanup(srv.Close)
 	t.Cleanup(s.Leave) // the goroutines of its batches
