@@ -20,7 +20,7 @@ var aclUses = map[string]redisadmin.Use{
 
 const aclUsesHelp = "lock, show, ls, doctor, bootstrap"
 
-func (p *program) aclCommand() *cobra.Command {
+func aclCommand(p *program) *cobra.Command {
 	rule := redisadmin.ACL{}
 	uses, db := []string{}, 0
 	c := &cobra.Command{

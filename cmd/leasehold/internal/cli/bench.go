@@ -30,10 +30,8 @@ type benchFlags struct {
 	asJSON     bool
 }
 
-// bench is "leasehold bench".
-type bench struct{ *program }
-
-func (p bench) command() *cobra.Command {
+// benchCommand is "leasehold bench".
+func benchCommand(p *program) *cobra.Command {
 	o := benchFlags{}
 	c := &cobra.Command{
 		Use:   "bench",
@@ -81,7 +79,7 @@ what was measured until then.`,
 			return nil
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, _ []string) error { return p.run(c, o) },
+		RunE:              func(c *cobra.Command, _ []string) error { return p.bench(c, o) },
 	}
 	f := c.Flags()
 	f.DurationVar(&o.dur, "for", 5*time.Second, "how long to measure each number of goroutines: a `TIME` such as 10s")
@@ -109,8 +107,8 @@ func (o *benchFlags) settle(c *cobra.Command) error {
 	return nil
 }
 
-// run runs "leasehold bench".
-func (p bench) run(c *cobra.Command, o benchFlags) error {
+// bench runs "leasehold bench".
+func (p *program) bench(c *cobra.Command, o benchFlags) error {
 	if err := o.settle(c); err != nil {
 		return err
 	}
@@ -129,7 +127,7 @@ func (p bench) run(c *cobra.Command, o benchFlags) error {
 	sig := stop()
 	p.voice.Status("")
 	p.voice.Flush(time.Second) // the table comes after the progress
-	if err := p.tell(caps, o, results); err != nil {
+	if err := p.tellBench(caps, o, results); err != nil {
 		return err
 	}
 	switch {
@@ -154,14 +152,14 @@ func orSlow(err error) error {
 }
 
 // measure runs the rounds, until they are done or ctx ends.
-func (p bench) measure(ctx context.Context, locks *leasehold.Client, o benchFlags) []load.Summary {
+func (p *program) measure(ctx context.Context, locks *leasehold.Client, o benchFlags) []load.Summary {
 	prefix := benchPrefix + store.NewOwner()[:8] + "/"
 	pairs := make([]load.Pair, slices.Max(o.goroutines))
 	for i := range pairs {
 		pairs[i] = load.OfLock(locks.Mutex(prefix + strconv.Itoa(i)).With(leasehold.LockOptions{TTL: o.ttl, Purpose: "leasehold bench"}))
 	}
 	slice := o.dur / benchRounds
-	tell := p.progress(len(o.goroutines))
+	tell := p.benchProgress(len(o.goroutines))
 	// The first requests pay for connections and scripts that later ones find.
 	load.Run(ctx, pairs, min(slice/4, 200*time.Millisecond))
 	runs := make([][]load.Result, len(o.goroutines))
@@ -184,9 +182,9 @@ func (p bench) measure(ctx context.Context, locks *leasehold.Client, o benchFlag
 	return results
 }
 
-// progress shows the last measurement: in one status line on a terminal, and
+// benchProgress shows the last measurement: in one status line on a terminal, and
 // otherwise in a line for each round.
-func (p bench) progress(numbers int) func(round, i int, r load.Result) {
+func (p *program) benchProgress(numbers int) func(round, i int, r load.Result) {
 	var parts []string
 	return func(round, i int, r load.Result) {
 		parts = append(parts[:i:i], fmt.Sprintf("%s %s/s", goroutines(r.Goroutines), load.Thousands(r.PerSecond)))
@@ -207,8 +205,8 @@ func goroutines(n int) string {
 	return fmt.Sprintf("%d goroutines", n)
 }
 
-// tell prints the results, and errors to standard error.
-func (p bench) tell(caps store.Caps, o benchFlags, results []load.Summary) error {
+// tellBench prints the results, and errors to standard error.
+func (p *program) tellBench(caps store.Caps, o benchFlags, results []load.Summary) error {
 	if o.asJSON {
 		return lockview.WriteJSON(p.stdout, benchJSONOf(caps, o, results))
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p operator) bootstrapCommand() *cobra.Command {
+func bootstrapCommand(p *program) *cobra.Command {
 	force, wait := false, 5*time.Second
 	c := &cobra.Command{
 		Use:   "bootstrap --store redis://HOST,HOST...",
@@ -47,7 +47,7 @@ servers that are still starting it waits as long as --wait says.`,
 	return c
 }
 
-func (p operator) bootstrap(c *cobra.Command, wait time.Duration, force bool) error {
+func (p *program) bootstrap(c *cobra.Command, wait time.Duration, force bool) error {
 	url, s, err := p.storeAsked(c)
 	if err != nil {
 		return err

@@ -57,8 +57,11 @@ name, on one machine or many, only one runs at a time.`,
 	p.where.add(f)
 	f.BoolVarP(&p.voice.Quiet, "quiet", "q", false, "print only errors")
 	f.BoolVarP(&p.voice.Verbose, "verbose", "v", false, "print debug messages as well")
-	op := operator{p}
-	root.AddCommand(p.runCommand(), acquireCommand(p), releaseCommand(p), waitCommand(p), breakCommand(p), resizeCommand(p), electCommand(p), watchCommand(p), serveCommand(p), p.lsCommand(), p.showCommand(), op.bootstrapCommand(), op.replaceCommand(), op.doctorCommand(), p.aclCommand(), op.schemaCommand(), p.labCommand(), bench{p}.command(), manCommand(),
+	root.AddCommand(
+		runCommand(p), acquireCommand(p), releaseCommand(p), waitCommand(p), electCommand(p),
+		lsCommand(p), showCommand(p), watchCommand(p), serveCommand(p),
+		breakCommand(p), resizeCommand(p), bootstrapCommand(p), replaceCommand(p), doctorCommand(p), aclCommand(p), schemaCommand(p),
+		labCommand(p), benchCommand(p), manCommand(),
 		help.Topic("stores", "What --store takes: the URLs of stores", storesHelp()),
 		help.Topic("exit-codes", "What exit codes mean", help.ExitCodes),
 		help.Topic("json", "What --json prints", help.JSONBegin+help.Locks+help.JSONEnd))
@@ -94,6 +97,3 @@ type program struct {
 
 	report textfile.Run // of the command
 }
-
-// operator has the commands that set up and examine servers.
-type operator struct{ *program }

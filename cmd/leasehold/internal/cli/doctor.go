@@ -23,7 +23,7 @@ type doctorFlags struct {
 	asJSON bool
 }
 
-func (p operator) doctorCommand() *cobra.Command {
+func doctorCommand(p *program) *cobra.Command {
 	o := doctorFlags{}
 	c := &cobra.Command{
 		Use:   "doctor",
@@ -75,7 +75,7 @@ leasehold itself failed, for example on wrong usage.`,
 }
 
 // doctor runs "leasehold doctor".
-func (p operator) doctor(c *cobra.Command, o doctorFlags) error {
+func (p *program) doctor(c *cobra.Command, o doctorFlags) error {
 	if o.ttl < store.MinTTL {
 		return usage(c, "--ttl %v is too short: the minimum is %v", o.ttl, store.MinTTL)
 	}

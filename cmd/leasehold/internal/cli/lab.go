@@ -11,7 +11,7 @@ import (
 
 // labCommand is the parent of the commands that replay failures and run
 // experiments.
-func (p *program) labCommand() *cobra.Command {
+func labCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",
 		Short: "Watch locks fail, and torture a store",
@@ -25,13 +25,12 @@ tests a store, and leasehold with it.`,
 			return usage(c, "name a subcommand: list, run or torture")
 		},
 	}
-	s, t := storyteller{p}, torturer{p}
-	c.AddCommand(s.listCommand(), s.runCommand(), s.clientCommand(), t.command(), t.workerCommand())
+	c.AddCommand(labListCommand(p), labRunCommand(p), storyClientCommand(p), tortureCommand(p), tortureWorkerCommand(p))
 	return c
 }
 
-// listCommand is "lab list".
-func (p storyteller) listCommand() *cobra.Command {
+// labListCommand is "lab list".
+func labListCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the failure stories",

@@ -22,11 +22,8 @@ const (
 	atOnce = 4
 )
 
-// storyteller has the commands that replay failures.
-type storyteller struct{ *program }
-
-// runCommand is "lab run".
-func (p storyteller) runCommand() *cobra.Command {
+// labRunCommand is "lab run".
+func labRunCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "run STORY|all",
 		Short: "Replay a failure on a weak design and on Leasehold",
@@ -72,13 +69,13 @@ replayed (for example without redis-server); 128+N ended by signal N.`,
 			if err != nil {
 				return err
 			}
-			return p.run(chosen)
+			return p.replay(chosen)
 		},
 	}
 }
 
-// clientCommand is the command that "lab run" starts as a client.
-func (p storyteller) clientCommand() *cobra.Command {
+// storyClientCommand is the command that "lab run" starts as a client.
+func storyClientCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:    "story-client",
 		Hidden: true,
@@ -120,8 +117,8 @@ type telling struct {
 	err    error              // set before
 }
 
-// run runs "lab run".
-func (p storyteller) run(chosen []stories.Story) error {
+// replay runs "lab run".
+func (p *program) replay(chosen []stories.Story) error {
 	exe, err := os.Executable()
 	if err != nil {
 		return err
@@ -134,7 +131,7 @@ func (p storyteller) run(chosen []stories.Story) error {
 	var told []result
 	var unprinted error
 	for _, t := range all {
-		one, err := p.tell(t)
+		one, err := p.tellStory(t)
 		if one.verdict == leftOut && len(all) == 1 {
 			one.verdict = "trouble" // it was asked for
 		}
@@ -186,9 +183,9 @@ func play(ctx context.Context, chosen []stories.Story, command func() *exec.Cmd)
 	return all
 }
 
-// tell prints one story while it is played, and returns its result. The error is
+// tellStory prints one story while it is played, and returns its result. The error is
 // that of printing.
-func (p storyteller) tell(t *telling) (one result, err error) {
+func (p *program) tellStory(t *telling) (one result, err error) {
 	one = result{name: t.Name, verdict: "pass"}
 	err = t.Print(p.stdout)
 	for e := range t.events {
@@ -235,7 +232,7 @@ func verdictIn(in screen.Colours, line string) string {
 }
 
 // sumUp prints the verdict.
-func (p storyteller) sumUp(verdict string, told []result) error {
+func (p *program) sumUp(verdict string, told []result) error {
 	seen := map[string]bool{} // what is missing is missing for all
 	for _, s := range told {
 		if reason := strings.TrimPrefix(s.trouble, s.name+": "); s.trouble != "" && !seen[reason] {

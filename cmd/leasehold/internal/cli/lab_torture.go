@@ -32,10 +32,8 @@ type tortureFlags struct {
 	kinds bool
 }
 
-// torturer is "lab torture".
-type torturer struct{ *program }
-
-func (p torturer) command() *cobra.Command {
+// tortureCommand is "lab torture".
+func tortureCommand(p *program) *cobra.Command {
 	o := tortureFlags{}
 	c := &cobra.Command{
 		Use:   "torture",
@@ -86,7 +84,7 @@ usage, the store cannot be reached); 128+N ended by signal N without a violation
 			return nil
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, _ []string) error { return p.run(c, o) },
+		RunE:              func(c *cobra.Command, _ []string) error { return p.torture(c, o) },
 	}
 	f := c.Flags()
 	f.DurationVar(&o.dur, "for", 30*time.Second, "how long to disturb the processes: a `TIME` such as 1m")
@@ -99,8 +97,8 @@ usage, the store cannot be reached); 128+N ended by signal N without a violation
 	return c
 }
 
-// workerCommand is the command that "lab torture" starts as a worker.
-func (p torturer) workerCommand() *cobra.Command {
+// tortureWorkerCommand is the command that "lab torture" starts as a worker.
+func tortureWorkerCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:    "torture-worker",
 		Hidden: true,
@@ -120,8 +118,8 @@ func openURLs(ctx context.Context, urls []string) (*store.Store, error) {
 	return s.open(ctx, strings.Join(urls, "\n"), store.OpenOptions{})
 }
 
-// run runs "leasehold lab torture".
-func (p torturer) run(c *cobra.Command, o tortureFlags) error {
+// torture runs "leasehold lab torture".
+func (p *program) torture(c *cobra.Command, o tortureFlags) error {
 	switch {
 	case o.seed == 0 && c.Flags().Changed("seed"):
 		return usage(c, "--seed 0: seeds begin with 1")
@@ -139,7 +137,7 @@ func (p torturer) run(c *cobra.Command, o tortureFlags) error {
 	config := torture.Config{
 		Procs: o.procs, Locks: torture.Names(max(o.locks, 0)), TTL: o.ttl, For: o.dur, Seed: o.seed, Store: urls, Dir: o.out,
 		Command:  func() *exec.Cmd { return exec.Command(exe, "lab", "torture-worker") },
-		Progress: p.progress(o.dur),
+		Progress: p.tortureProgress(o.dur),
 	}
 	if o.kinds {
 		config.Kinds = torture.Kinds(len(config.Locks))
@@ -173,7 +171,7 @@ func (p torturer) run(c *cobra.Command, o tortureFlags) error {
 }
 
 // runTorture checks that the run is possible, and performs it.
-func (p torturer) runTorture(ctx context.Context, c *cobra.Command, config torture.Config) (*torture.Report, error) {
+func (p *program) runTorture(ctx context.Context, c *cobra.Command, config torture.Config) (*torture.Report, error) {
 	st, err := p.openStore(ctx, c)
 	if err != nil {
 		return nil, err
@@ -200,9 +198,9 @@ func (p torturer) runTorture(ctx context.Context, c *cobra.Command, config tortu
 	return report, err
 }
 
-// progress shows the progress: in one status line on a terminal, and
+// tortureProgress shows the progress: in one status line on a terminal, and
 // otherwise in a line from time to time.
-func (p torturer) progress(whole time.Duration) func(torture.Progress) {
+func (p *program) tortureProgress(whole time.Duration) func(torture.Progress) {
 	var mu sync.Mutex
 	var last time.Time
 	phase := ""

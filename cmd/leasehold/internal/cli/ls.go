@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) lsCommand() *cobra.Command {
+func lsCommand(p *program) *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use:   "ls [PREFIX]",

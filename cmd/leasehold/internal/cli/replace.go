@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p operator) replaceCommand() *cobra.Command {
+func replaceCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "replace --store redis://HOST,HOST...?next=HOST,HOST...",
 		Short: "Replace the list of Redis servers",

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-func (p *program) runCommand() *cobra.Command {
+func runCommand(p *program) *cobra.Command {
 	o := runFlags{ttl: leasehold.DefaultTTL, busyCode: codeBusy}
 	c := &cobra.Command{
 		Use:   "run NAME [flags] -- command [args...]",

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
-func (p operator) schemaCommand() *cobra.Command {
+func schemaCommand(p *program) *cobra.Command {
 	var show bool
 	var roles []string
 	c := &cobra.Command{
@@ -45,7 +45,7 @@ the client of the database.`,
 }
 
 // schema runs "leasehold schema".
-func (p operator) schema(c *cobra.Command, show bool, roles []string) error {
+func (p *program) schema(c *cobra.Command, show bool, roles []string) error {
 	if slices.Contains(roles, "") {
 		return usage(c, "--grant is empty: give the name of a role")
 	}

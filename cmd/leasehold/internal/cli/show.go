@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) showCommand() *cobra.Command {
+func showCommand(p *program) *cobra.Command {
 	asJSON, exitCode := false, false
 	c := &cobra.Command{
 		Use:   "show NAME",
