@@ -110,7 +110,7 @@ func TestAllOrNothing(t *testing.T) {
 	})
 }
 
-// A lock that is lost while another is waited for is acquired anew. One that is lost
+// A lock that is lost while another is waited for is acquired anew. A lock that is lost
 // later ends the context.
 func TestAllAfterALoss(t *testing.T) {
 	inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {

@@ -154,7 +154,7 @@ func TestDowngradeEndedByAnObserver(t *testing.T) {
 	}
 }
 
-// A downgrade of unknown outcome can be tried again. One that is refused, or that takes
+// A downgrade of unknown outcome can be tried again. A downgrade that is refused, or that takes
 // too long, is a loss.
 func TestDowngradeInTrouble(t *testing.T) {
 	changing(t, func(t *testing.T, b *queueBench, s *changes) {

@@ -140,8 +140,8 @@ type Leader struct {
 // Vacant reports that nobody leads.
 func (l Leader) Vacant() bool { return l.Holder.Owner == "" }
 
-// is reports whether o is the same term. While servers do not answer, those that do may show
-// another token of it.
+// is reports whether o is the same term. While some servers do not answer, the
+// others may show another token of the term.
 func (l Leader) is(o Leader) bool {
 	return l.Holder.Owner == o.Holder.Owner && (l.Token == o.Token || l.Undecided || o.Undecided)
 }

@@ -192,7 +192,7 @@ func (t Tick) present() time.Time {
 // name returns the name of the record of tick, which the store keeps for that long.
 //
 // Stores remember something of each name for a day or so, above all its last token. So
-// names are used again: ticks n and n + count have the same. The record of n must be over when
+// names are used again: ticks n and n + count have one name. The record of n must be over when
 // n + count is run. Clocks differ by keep - Every at most, so the second run is at least
 // count*Every - keep after the first. With a count of 2*keep/Every + 1 or more, that is longer
 // than keep by one period. The count is a power of two, so that few changes of MinHold

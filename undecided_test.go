@@ -60,8 +60,8 @@ func (r replaced) BreakLease(ctx context.Context, q store.BreakRequest) (time.Du
 	return r.Engine.BreakLease(ctx, q)
 }
 
-// A break of a reader that has left meanwhile ends, and says so, although another reader has the
-// same token by then.
+// A reader leaves while its lease is broken. The break then ends with ErrBusy, and does not wait
+// for another reader that has the same token by now.
 func TestBreakOfAReaderThatLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -86,7 +86,7 @@ func TestBreakOfAReaderThatLeft(t *testing.T) {
 }
 
 // A leader that becomes undecided is no change for observers, and neither is it when the servers
-// decide that it leads. One that is undecided when they first see it is yielded as such, and
+// decide that it leads. A leader that is undecided when they first see it is yielded as such, and
 // once more when it is known to lead.
 func TestObserveUndecidedLeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

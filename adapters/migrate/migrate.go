@@ -2,7 +2,7 @@
 // are. The lease needs no session of the database, and works for databases whose driver
 // has no lock.
 //
-// A driver is opened before it has the lease. Those of PostgreSQL, MySQL and others then
+// A driver is opened before it has the lease. The drivers of PostgreSQL, MySQL and others then
 // take their own lock for a moment, to make the table of versions. Open them on connections
 // that keep their session: through PgBouncer in its transaction mode that lock can stay
 // behind.

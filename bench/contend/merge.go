@@ -31,8 +31,8 @@ type Figures struct {
 	// others waited, and LongestStay the longest time.
 	LongestRun  int
 	LongestStay time.Duration
-	// Overlaps counts turns that began while another holder had the lock, which then
-	// did not exclude.
+	// Overlaps counts turns that began while another holder had the lock: the lock did not
+	// exclude them.
 	Overlaps int    `json:",omitempty"`
 	Overlap  string `json:",omitempty"` // the first of them
 	GaveUp   int    `json:",omitempty"` // locks that were asked for anew, as the implementation waits no longer

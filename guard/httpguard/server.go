@@ -168,7 +168,7 @@ func (g *guard) serve(w http.ResponseWriter, r *http.Request, resource string, t
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = body{r.Body, ctx}
 	}
-	// A handler that returns without an answer sends 200. One that panics may have
+	// A handler that returns without an answer sends 200. A handler that panics may have
 	// written before.
 	defer a.decide(http.StatusOK)
 	g.next.ServeHTTP(a, r)

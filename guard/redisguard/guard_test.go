@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
-// evalOf returns an Eval without a client library. Those of the package's
+// evalOf returns an Eval without a client library. The tests of the package's
 // documentation are tried in the module guard/guardtest.
 func evalOf(s *redistest.Server) redisguard.Eval {
 	return func(ctx context.Context, script string, keys, args []string) (any, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/guard/sqlguard"
 )
 
-// These tests need no database. Those on PostgreSQL, MariaDB and SQLite are in the module
+// These tests need no database. The tests on PostgreSQL, MariaDB and SQLite are in the module
 // guard/guardtest, which has the drivers.
 
 // unused is a database that fails the test if it is used.

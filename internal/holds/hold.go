@@ -167,8 +167,8 @@ func (l *Lease) observeLaterLocked(what Change, now clock.Instant, err error) {
 	}
 }
 
-// GrantTold says that the observer was told of the grant of l. It is told then what has happened
-// to it since.
+// GrantTold notes that the observer knows of the grant of l. The observer now learns what has
+// happened to l since.
 func (l *Lease) GrantTold() {
 	h := l.h
 	h.c.mu.Lock()

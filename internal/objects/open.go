@@ -96,10 +96,10 @@ func Examine[D Driver](ctx context.Context, timeout time.Duration, connect func(
 
 // Conditions tries whether a server heeds conditions.
 type Conditions struct {
-	// Node names the server in errors, and IfAbsent and IfSame the conditions of a write that
-	// makes an object, and of one that replaces a version.
+	// Node names the server in errors. IfAbsent names the condition of a write that makes an
+	// object, and IfSame the condition of a write that replaces a version.
 	Node, IfAbsent, IfSame string
-	// Absent is the version of an object that does not exist, and Other one that no object has.
+	// Absent is the version of an object that does not exist. No object has the version Other.
 	Absent, Other string
 	// Write replaces a version of an object that is there for nothing else.
 	Write func(ctx context.Context, version string) (next string, err error)

@@ -6,11 +6,10 @@ import "github.com/leasehold-dev/leasehold/internal/clock"
 //
 // Over several nodes a semaphore of n permits is n locks, one for each slot, and every
 // node hands out whichever slot is free there. Most often they are the same. If not, the
-// attempt agrees on the slots of one node and asks the others for these. A node that had
-// granted it other slots gives them up first, so that two attempts that crossed each
-// other do not wait for each other. A minority that granted other slots is left to the
-// next renewal: it names the slots, the node ends what the owner has beside them, and is
-// then given these.
+// attempt agrees on the slots of one node and asks the others for these. A node that
+// granted other slots frees them first: otherwise two attempts that crossed could wait for
+// each other. A minority with other slots is left to the next renewal. The renewal names the
+// slots. The node then ends the owner's other lease, and is given one with these slots.
 //
 // An attempt asks for one set of slots in its life. So no message of this owner, however
 // late, can take from it what it counts on, and two leases of a slot share a node where

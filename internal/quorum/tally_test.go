@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A lease is held if a majority has it, and undecided if that depends on silent nodes. It
-// lasts until so few nodes have it that the silent ones make no majority of them.
+// A lease is held if a majority has it, and undecided if that depends on silent nodes. It lasts
+// until the nodes that have it and the silent nodes together are no majority.
 func TestTally(t *testing.T) {
 	three, five := Config{Nodes: 3}, Config{Nodes: 5}
 	joint := Config{Nodes: 5, Sets: [2]Set{SetOf(0, 1, 2), SetOf(2, 3, 4)}}

@@ -92,8 +92,8 @@ func (r Record) grant(a Ask, now clock.Instant) (Record, Answer) {
 	return r, Answer{Verdict: Granted, Token: h.Token, Slot: h.Slot, Slots: h.Slots, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }
 
-// enter adds h with a new token, and removes the owner's place in the queue. It has the
-// slots that it wants, if they are free.
+// enter adds h with a new token, and removes the owner's place in the queue. The lease
+// has the slots that the owner wants, if they are free.
 func (r Record) enter(h Hold, numbered bool, want Slots, floor fence.Token) (Record, Hold) {
 	h.Count, r.Was = 1, 0 // the leases fit, if there is room for one more
 	h = r.withSlots(h, numbered, want)

@@ -52,8 +52,8 @@ type Part struct {
 }
 
 // BreakPart is BreakLease on one of several nodes. b.Token is that of the whole lease, and
-// is only noted. The node leaves a tombstone in any case. One without the lease takes the
-// owner's place from it and answers NotHeld. If the owner has another lease here than the one that was
+// is only noted. The node leaves a tombstone in any case. If it does not have the
+// lease, it removes the owner's place and answers NotHeld. If the owner has another lease here than the one that was
 // shown, nothing changes, and the answer is a Mismatch.
 func BreakPart(r Record, b Break, p Part, now clock.Instant) (Record, Answer) {
 	r = Expire(r, now)

@@ -42,7 +42,7 @@ func Downgrade(r Record, owner string, ttl time.Duration, floor fence.Token, now
 // they are, also if they no longer fit: nobody is admitted until they do. Waiters lose
 // their places, since they asked for a semaphore with the earlier number.
 //
-// A lock that is in use as neither from nor to is a Mismatch. One that is not in use, or
+// A lock that is in use as neither from nor to is a Mismatch. A lock that is not in use, or
 // is of that size already, stays as it is. Over several nodes it cannot be done: no node
 // knows how many permits are held, and one without a lease would go on with the number
 // before.

@@ -104,8 +104,8 @@ func TestSlotsOfHeavyLeases(t *testing.T) {
 	}
 }
 
-// A waiter that must have slots which are taken is passed over, also if it does not fit. A lease
-// that was broken does not end so that its owner can have other slots.
+// A waiter that must have slots which are taken is passed over, also if it does not fit. A broken
+// lease does not end because its owner asks for other slots.
 func TestExactWaiterIsPassedOver(t *testing.T) {
 	var r Record
 	ask := func(owner string, weight int64, slots Slots) (ans Answer) {

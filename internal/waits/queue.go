@@ -145,7 +145,7 @@ func (n *news) waitLocked() <-chan struct{} {
 	return n.next
 }
 
-// tellLocked has n wake those that wait for it.
+// tellLocked wakes the waiters that wait for n.
 func (q *queue) tellLocked(n *news) {
 	switch many := q.m.Len(); {
 	case n.next == nil || n.due:

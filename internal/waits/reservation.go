@@ -19,8 +19,8 @@ import (
 
 // reservedFor is how long a place is reserved at most; it is half of that at least. While
 // places follow each other quickly, the timer for them runs on, since setting it for each place
-// would cost most of what is saved. If it would fire once for each place, that costs more: it
-// wakes a process that has nothing to do. Stopping it then saves 80 of 800 µs of processor time
+// would cost most of what is saved. But if it fired once for each place, it would cost
+// more: it would wake a process that has nothing to do. Stopping it then saves 80 of 800 µs of processor time
 // in a turn of 64 processes in ZooKeeper.
 const reservedFor = 50 * time.Millisecond
 

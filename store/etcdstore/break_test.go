@@ -150,7 +150,7 @@ func TestBrokenLeaseIsNotBroughtBack(t *testing.T) {
 					if n := count(t, client, prefix+"/a/") + count(t, client, prefix+"/!slots/"); n != 0 {
 						t.Errorf("%d keys after requests of the owner", n)
 					}
-					// It is what the break has left behind that refuses them.
+					// The key that the break has left behind refuses these requests.
 					if _, err := client.Delete(t.Context(), prefix+"/!broken/a/"+l.Owner); err != nil {
 						t.Fatal(err)
 					}

@@ -84,9 +84,9 @@
 // changes all values and removes all waiters in one transaction, so at most about a hundred
 // of them.
 //
-// Native clients wait until all older places are gone, and so for all holders. While one
-// of them has the lock, other kinds are refused, and so are those that come to stand behind
-// one of them. The locks of etcd's recipes package have other keys and exclude nobody here.
+// Native clients wait until all older places are gone, and so for all holders. While a
+// native client has the lock, other kinds are refused. So is a place of another kind behind the
+// place of a native client. The locks of etcd's recipes package have other keys and exclude nobody here.
 //
 // # Broken leases
 //
@@ -102,7 +102,7 @@
 // with every grant. It goes back if a backup is restored, unless that is
 // done with "etcdutl snapshot restore --bump-revision --mark-compacted". A store that is
 // open meanwhile notices the restored data and grants nothing for as long as the longest lease may last, and
-// until the revision is what it was. One that is opened later cannot know.
+// until the revision is what it was. A store that is opened later cannot know.
 //
 // # What survives
 //

@@ -34,8 +34,8 @@ func wrote(req *etcdserverpb.TxnRequest, reply *etcdserverpb.TxnResponse) bool {
 	return false
 }
 
-// Waiters for permits get them one after the other, each in one transaction that writes:
-// that in which the holder before leaves. Nobody looks by itself.
+// Waiters get permits one after the other. Each hand-off takes one transaction that writes: the
+// release of the holder before. No waiter looks by itself.
 func TestPermitsChangeHandsInOneCommit(t *testing.T) {
 	const turns = 10
 	prefix := "hands-" + rand.Text()

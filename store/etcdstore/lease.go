@@ -132,7 +132,7 @@ func (p *pool) put(l *lease, now clock.Instant) {
 }
 
 // forget drops all leases, because one was found to be gone: what ended it, such as lost
-// data of the server, may have ended the others. Those that are still there expire.
+// data of the server, may have ended the others. Leases that are still there expire.
 func (p *pool) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// record is the value of a key of ours. That of a native client is empty, or whatever.
+// record is the value of a key of ours. The value of a native client can be anything, and is mostly empty.
 type record struct {
 	Owner string `json:"owner"`
 	// Made is the attempt that made the grant, as in rule.Hold.
@@ -67,8 +67,8 @@ type entry struct {
 	create, mod int64
 	lease       clientv3.LeaseID
 	native      bool // another kind of client made it
-	// slot is that of a place which has entered; nil: it waits, or its turn has come and it has
-	// not noticed yet. The slot of a mutex has no key.
+	// slot is the slot of a place that has entered. It is nil while the place waits, or has not
+	// noticed its turn yet. The slot of a mutex has no key.
 	slot *slot
 }
 

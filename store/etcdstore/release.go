@@ -216,10 +216,10 @@ func (e *ending) run(ctx context.Context) error {
 	}
 }
 
-// txn is the transaction that deletes the place and its slot. Without a view it does so
-// if nobody came later, so that there is nobody to tell. Otherwise it lets in those whose
-// turn it is, or it is alone: then it does not fail because of others. tells reports whether it
-// changes keys of other places.
+// txn is the transaction that deletes the place and its slot. Without a view it
+// does so only if no waiter came later: then it has nobody to tell. With a view it also lets in the
+// places whose turn it is, unless alone is set: then no other place can make it fail. tells reports
+// whether it changes keys of other places.
 func (e *ending) txn(alone bool) (t txn, tells bool, err error) {
 	l, name := e.s.layout, e.of.Name
 	t = txn{

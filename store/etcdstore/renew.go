@@ -151,8 +151,8 @@ func (l layout) owner(r *renewal) operation {
 	return byAge(l.lock(r.of.Name), 1)
 }
 
-// confirm reads places whose leases were kept alive at sent, and are left then, and moves those that have to
-// move. They fit into one transaction, which reads a place each, and the slot if it has one.
+// confirm reads the places whose leases were kept alive at sent, and moves the places that have to move. left has
+// what is left of each lease. One transaction has room for all of them: it reads each place, and its slot if it has one.
 func (s *engine) confirm(ctx context.Context, some []*renewal, left map[clientv3.LeaseID]int64, sent clock.Instant) {
 	var t txn
 	for _, r := range some {

@@ -171,8 +171,8 @@ func (v *view) position(me int) int {
 	return position
 }
 
-// freeSlot returns a slot for the place at index me, whose turn it is. It leaves the
-// smaller ones to those before it that have not noticed yet.
+// freeSlot returns a slot for the place at index me, whose turn it is. It leaves
+// smaller slots to the places before it that have not noticed their turn yet.
 func (v *view) freeSlot(me int) int64 {
 	skip := 0
 	for _, e := range v.places[:me] {

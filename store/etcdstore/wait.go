@@ -202,10 +202,10 @@ func (w *waiting) watch(ctx context.Context) (g store.Grant, done bool, err erro
 }
 
 // A server reads all places of a lock to find the oldest, or the one before another: about a
-// millisecond for a thousand. So waiters that are far back do that once, when few others of their process
-// do, and then watch the place before theirs.
+// millisecond for a thousand. So a waiter that is far back reads them once, while few other waiters of its
+// process do, and then watches the place before its own.
 
-// isFar reports whether so many places are before this one that it need not read who they are.
+// isFar reports whether so many places are before p that the waiter need not read them.
 func (p *place) isFar() bool { return p.ahead > mostRead }
 
 // mostSearches is how many waiters of a process join queues, or read them from far back, at once.

@@ -29,9 +29,9 @@ import (
 // is no frame has no effect, and is skipped once a frame follows it.
 //
 // A log that has grown is sealed by one more frame, and goes on in a file with the next number,
-// which begins with the newest version of each record. Each process that reads the seal makes that
-// file, with link(2), so that there is only one with that number. The file with the largest number
-// counts. The one before it stays, so that a process that lists the folder always finds one.
+// which begins with the newest version of each record. Each process that reads the seal tries to make
+// that file, with link(2), so that only one succeeds. The file with the largest number counts. The
+// file before it stays, so that a process that lists the folder always finds a log.
 
 // log is the log in a folder, as far as this process has read it.
 type log struct {
@@ -76,8 +76,8 @@ type version struct {
 
 // others knows the processes that use the folder.
 type others interface {
-	// seen returns how much of a log the processes that live have seen. It returns an error if one
-	// of them uses another file with its number, or a later one.
+	// seen returns how much of the log with number gen the live processes have seen. It returns an
+	// error if one of them uses another file with that number, or a later log.
 	seen(gen uint64, id fileID) (size int64, err error)
 	// mark notes what this process has seen.
 	mark(gen uint64, id fileID, size int64)
@@ -338,8 +338,8 @@ func (l *log) open(gen uint64) error {
 	return l.replay(st.size)
 }
 
-// single returns an error if the log has several names. One that its maker gave it first, and was
-// stopped before it removed it, is removed.
+// single returns an error if the log has several names. It first removes the temporary name, which
+// remains if the process that made the log was stopped.
 func (l *log) single(log fileState) error {
 	names, err := readNames(l.dir)
 	for _, name := range names {
@@ -566,7 +566,7 @@ func (l *log) replace(key string, value []byte, old string, idle bool) (next str
 	return strconv.FormatUint(f.id, 32), nil
 }
 
-// lose notes that another process was faster. One that loses again and again asks the others to
+// lose notes that another process was faster. A process that loses again and again asks the others to
 // wait a moment.
 func (l *log) lose(key string) error {
 	if l.lost[key]++; l.lost[key] > 1 {

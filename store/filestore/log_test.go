@@ -77,7 +77,7 @@ func TestOneOfTwoWritesIsApplied(t *testing.T) {
 }
 
 // A part of a frame, which a process that was killed leaves, has no effect, and what others append
-// after it has. One that ends the log may still be being written.
+// after it has. A part at the end of the log may still be in the making.
 func TestPartsOfFrames(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	a, b := openTestLog(t, dir, &now), openTestLog(t, dir, &now)

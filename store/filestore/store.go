@@ -30,7 +30,7 @@ type Options struct {
 	// missing parent is an error, because a mistyped path would give locks that exclude nobody.
 	MakeDir bool
 	// Lasting has the leases of this process last for their TTL if it is killed, as after Close.
-	// It is for a process that holds leases for others, which do not end with it: a server.
+	// It is for a server, which holds leases for processes that do not end with it.
 	Lasting bool
 	// Logger logs clean-up that failed. Nil means no logging.
 	Logger *slog.Logger

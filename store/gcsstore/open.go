@@ -26,7 +26,7 @@ type Options struct {
 	Prefix string
 	// Endpoint is the URL of another server, such as an emulator. Empty means Cloud Storage.
 	Endpoint string
-	// Skew lets clients use the dates of the server, and is how far its clock may jump. A client
+	// Skew is how far the clock of the server may jump. With it, clients use the server's dates: a client
 	// that finds the lock of a dead holder then waits for the rest of its TTL and Skew at
 	// most, and not for a whole TTL. Zero means that no date is used.
 	Skew time.Duration

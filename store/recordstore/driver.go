@@ -18,7 +18,7 @@ var (
 	ErrRefused = errors.New("recordstore: the engine refuses the request")
 )
 
-// Driver is one engine. Its methods are safe for concurrent use. Those that take a context
+// Driver is one engine. Its methods are safe for concurrent use. Methods that take a context
 // block until the engine has answered or the context ends. Every context has a deadline.
 type Driver interface {
 	// Describe returns what the store says of itself. Engine, Reach, Clock and Class have to
@@ -32,8 +32,8 @@ type Driver interface {
 	Read(ctx context.Context, key string) (Item, error)
 
 	// Write replaces the given version of a record by value and returns the new version. It
-	// never replaces another one: it is atomic, also for a version that says that there is no
-	// record. Any error that does not match ErrConflict or ErrRefused leaves open whether the
+	// is atomic and never replaces another version. That also holds for the version that stands
+	// for no record. Any error that does not match ErrConflict or ErrRefused leaves open whether the
 	// write has taken effect, or will.
 	//
 	// With idle, nobody uses the lock any more. The driver may delete such a record later, once no
@@ -111,8 +111,8 @@ type Ringer interface {
 	Ring(session, key string)
 }
 
-// Peers is a Ringer whose clients are processes of one machine. They share what they read: no
-// crash loses a version that one of them has read and keeps one that another has written.
+// Peers is a Ringer whose clients are processes of one machine. A crash that loses a version
+// which one process has read also loses all later versions, whichever process wrote them.
 type Peers interface {
 	Ringer
 

@@ -228,8 +228,8 @@ func (g *register) send(ctx context.Context, w *write) (version string, err erro
 	return d.WriteChange(ctx, g.key, w.body, w.old.version, w.next.change(w.old, g.s.deletable(w.next)))
 }
 
-// pause gets contenders out of step. Those on one machine try again at once: by the time that one
-// had slept, others would have written many times.
+// pause gets contenders out of step. Contenders on one machine try again at once: while
+// one sleeps, the others write many times.
 func (s *engine) pause(ctx context.Context, try int) {
 	if s.peers != nil {
 		if try < 32 {

@@ -311,7 +311,7 @@ func TestLooksMeetOwnWrites(t *testing.T) {
 // polled has no pushes.
 type polled struct{ recordstore.Driver }
 
-// A push that comes late does not take back what this client knows, and what it has written.
+// A late push of an old version does not undo what this client has read or written since.
 func TestOlderPushesAreIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &replayer{pushing: (&server{dates: true, pushes: true}).driver().(pushing), again: make(chan recordstore.Item, 1)}

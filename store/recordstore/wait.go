@@ -138,8 +138,8 @@ func (w *waiter) leave() {
 	delete(w.g.waiters, w.r.Owner)
 }
 
-// wakeLocked wakes the waiters that have something to do now: those that are first, and
-// those that have no place any more, because they have the lock or have lost it.
+// wakeLocked wakes the waiters that have something to do now: the first ones, and those that have
+// no place any more, because they have the lock or have lost their place.
 func (g *register) wakeLocked() {
 	if len(g.waiters) == 0 {
 		return

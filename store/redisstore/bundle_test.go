@@ -155,7 +155,7 @@ func TestABadLeaseHarmsNoOther(t *testing.T) {
 	}
 }
 
-// A lease that one node has lost is restored there, while others are renewed with it.
+// A lease that one node has lost is restored there by a call that also renews other leases.
 func TestALeaseAmongManyIsHealed(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s := open(t, addrs(servers), patient())

@@ -137,8 +137,8 @@ func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	return errs
 }
 
-// checkSlots returns nil if r, which is to be renewed, names its slots. On several servers one
-// of them may have granted it others, which must not count.
+// checkSlots returns nil if r, which is to be renewed, names its slots. One of several
+// servers may have granted the owner other slots, and its renewal must not count.
 func (s *engine) checkSlots(r store.Lease) error {
 	if len(s.Nodes) <= 1 || r.Kind.IsMutex() || r.Kind.Shared || rule.Spec(r.Kind).Has(rule.SlotsOf(r.Slots...), max(r.Weight, 1)) {
 		return nil

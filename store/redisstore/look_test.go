@@ -266,8 +266,8 @@ func TestSwappedDatabases(t *testing.T) {
 	}
 }
 
-// A server that takes its place back, after another one had it, lacks the locks that were granted
-// there. It is quarantined once, and not for each client again.
+// A server comes back to an address that another server had meanwhile. It lacks the locks that
+// the other one granted. It is quarantined once, and not again for each client.
 func TestServerThatTakesItsPlaceBack(t *testing.T) {
 	servers := redistest.StartN(t, 4)
 	var place atomic.Pointer[redistest.Server]

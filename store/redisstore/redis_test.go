@@ -87,8 +87,8 @@ func noLock(t *testing.T, servers []*redistest.Server, name string) func() bool 
 	}
 }
 
-// hasLock reports whether the server has the lease. It does not expire any more then, so
-// that a wait for its end ends only if it is released.
+// hasLock reports whether the server has the lease. If so, it makes the lease
+// last for ever: a wait for its end then shows a release.
 func hasLock(t *testing.T, server *redistest.Server, r store.Lease) bool {
 	return !server.Deleted(t, r.Name) && strings.HasPrefix(server.Text(t, "GET", r.Name), r.Owner)
 }

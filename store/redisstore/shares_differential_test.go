@@ -504,8 +504,8 @@ func (r *shareRun) breaks(s shareStep, lease store.Lease, propose uint64) error 
 	return r.changes(e.BreakHold(store.BreakRequest{Name: shareLock, Owner: b.Owner, Token: b.Token, Now: s.Now}), ans, propose)
 }
 
-// advance does what every step does that may have made room. Waiters that no push reaches are
-// skipped. unmarked says that the step does not check the mark, so waiters that require such a
+// advance hands the lock to waiters, as every step does that may have made room. Waiters that no
+// push reaches are skipped. unmarked says that the step does not check the mark, so waiters that require such a
 // check are only notified.
 func (r *shareRun) advance(propose uint64, unmarked bool) (notified bool) {
 	before := rule.Expire(r.record, r.now)

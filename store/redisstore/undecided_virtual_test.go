@@ -38,8 +38,8 @@ func inUndecided(t *testing.T, r, next store.Lease, test func(t *testing.T, u un
 	})
 }
 
-// undecided is a lease of three servers. The first one has lost it, the second one has it, and
-// the third one, which has it, too, is silent.
+// undecided is a lease on three servers. The first server has lost it. The second and the third
+// have it, but the third is silent.
 type undecided struct {
 	lease, next      store.Lease // next wants the lock as well
 	token            leasehold.Token
@@ -51,9 +51,8 @@ func (u undecided) request() store.BreakRequest {
 	return store.BreakRequest{Name: u.lease.Name, Owner: u.lease.Owner, Token: u.token, Reason: "test"}
 }
 
-// A lease that one server has lost, while another one is silent, is neither shown as held nor is
-// its lock shown as free. All of it is shown: what it is of, its owner, its token and the longest
-// that it can last.
+// If one server has lost a lease and another one is silent, the lease is not shown as held, nor its
+// lock as free. Its lock, its owner, its token and the longest that it can last are shown.
 func TestUndecidedLeaseIsShown(t *testing.T) {
 	withUndecided(t, func(t *testing.T, u undecided) {
 		state, err := u.operator.Inspect(t.Context(), u.lease.Name)

@@ -333,7 +333,7 @@ func TestWaitingWithoutAQueue(t *testing.T) {
 	mustRelease(t, s, next, g)
 }
 
-// A waiter that gives up is removed on all servers at once, and so are those of a closed store.
+// A waiter that gives up is removed on all servers at once, as are the waiters of a store that is closed.
 func TestWaiterLeaves(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s, closes := open(t, addrs(servers), nil), open(t, addrs(servers), nil)

@@ -293,7 +293,7 @@ func (s *engine) undo(l store.Lease, number string, servers map[int]bool) {
 	s.settleAt(l, q, servers)
 }
 
-// refuse has servers refuse what they may still receive of a call that another one answered.
+// refuse tells servers to refuse late requests of a call that another server has answered.
 func (s *engine) refuse(l store.Lease, number string, servers map[int]bool) {
 	if len(servers) == 0 {
 		return

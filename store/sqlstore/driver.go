@@ -23,9 +23,9 @@ import (
 
 // records is the driver of recordstore: a table with one row for each lock.
 //
-// The version of the row with the empty key is the floor, which the number of no deleted record has
-// exceeded. To delete rows raises it first. So a row that does not exist has the floor as its version, and
-// never the same one twice.
+// The version of the row with the empty key is the floor: no deleted row had a larger version. The
+// floor is raised before rows are deleted. So a row that does not exist has the floor as its version,
+// and never the same version twice.
 type records struct {
 	engine engine
 	db     *sql.DB

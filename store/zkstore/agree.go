@@ -11,10 +11,10 @@ import (
 )
 
 // A place that holds a lock with others needs more than its position: a slot in a
-// semaphore, or the token that readers share. It takes these from the holder before it, in
-// a transaction that fails if that one is gone, and writes them down. So the holders agree
-// one after the other: those that have agreed are at the front of the queue, and each
-// knows the slots of all before it.
+// semaphore, or the token that readers share. A holder derives them from the record
+// of the holder before it, and writes them into its own, in a transaction that fails if that
+// holder is gone. So the holders agree one after the other. Those that have agreed are at the
+// front of the queue, and each knows the slots of all before it.
 //
 // The first holder needs nobody: it has its own token and the slot 0. When the holders
 // before a place leave before it has agreed, it becomes the first, and as nobody behind it
@@ -69,9 +69,9 @@ type placeStore interface {
 	write(ctx context.Context, a agreed, path string, behind ...string) (agreed, error)
 }
 
-// agree has the holder q[i] agree with those before it, if it has not and is not the first,
-// and returns its record. A holder before it that has not agreed may be dead, so agree does
-// it for that one as well. It returns errChanged if the queue has to be read again.
+// agree makes the record of the holder q[i] agree with the holders before it, if it does not yet,
+// and returns it. A holder before q[i] that has not agreed may be dead, so agree writes its record
+// as well. It returns errChanged if the queue has to be read again.
 func agree(ctx context.Context, s placeStore, dir string, q queue, i int) (agreed, error) {
 	path := dir + "/" + q[i].name
 	n, rec, err := s.read(ctx, path)
@@ -92,8 +92,8 @@ func agree(ctx context.Context, s placeStore, dir string, q queue, i int) (agree
 	return s.write(ctx, agreed{rec.behind(before.record, q, i), n.Version, n.Czxid}, path, dir+"/"+q[j].name)
 }
 
-// graceOfOthers is how long the holder before may take to agree by itself. Without it, all
-// readers that a writer's end wakes at once would do the same for each other.
+// graceOfOthers is how long the holder before may take to agree by itself. Without that pause, all
+// readers that the end of a writer wakes at once would write each other's records.
 const graceOfOthers = 250 * time.Millisecond
 
 // waitForAgreement waits until the holder q[j] has agreed or changed, for at most

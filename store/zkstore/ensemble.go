@@ -78,7 +78,7 @@ func (e *ensemble) openOnce(ctx context.Context, patience time.Duration) (err er
 	return e.countVoters(ctx, t)
 }
 
-// close gives the sessions up. Those with leases end by themselves.
+// close gives the sessions up. Sessions with leases end by themselves.
 func (e *ensemble) close() {
 	if e.sessions != nil {
 		e.sessions.Close()

@@ -93,7 +93,7 @@ func releaseOften(t *testing.T, s *engine, name string, ttl time.Duration, seq i
 	}
 }
 
-// createAfter makes a place as if last was likely to precede it.
+// createAfter makes a place whose store expects it to follow last directly.
 func createAfter(t *testing.T, s *engine, name string, last lastPlace) *place {
 	t.Helper()
 	tr, leave, err := s.places.tree(t.Context(), 10*time.Second)

@@ -127,7 +127,7 @@ func (c numbered) isNative() bool {
 // queue has the places of a lock in order.
 type queue []numbered
 
-// queueOf orders the children of a lock's node. Those without a number are no places.
+// queueOf orders the children of a lock's node. Children without a number are no places.
 func queueOf(names []string) queue {
 	if len(names) == 0 {
 		return nil

@@ -118,8 +118,8 @@ func TestNumbersRunOut(t *testing.T) {
 	mustRelease(t, s, waits)
 }
 
-// count changes the log of a server so that the transaction which has made that node has made
-// its parent count that many.
+// count changes the log of a server: after the transaction that made node, the parent of node has
+// counted n changes.
 func count(t *testing.T, dir, node string, n int32) {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(dir, "log.*"))

@@ -22,8 +22,8 @@ type record struct {
 	MetaBytes []byte `json:"meta64,omitempty"`
 	// TTL is in microseconds.
 	TTL int64 `json:"ttl"`
-	// Token is set if the node was made anew, in another session: that of the first. That of
-	// readers that have agreed is the one that they share.
+	// Token is set if the node was made anew, in another session: it is the token of the first
+	// node. Readers that have agreed have the token that they share here.
 	Token fence.Token `json:"token,omitempty"`
 	// Agreed is set if a holder has agreed with those before it; see tree.agree.
 	Agreed bool `json:"agreed,omitempty"`

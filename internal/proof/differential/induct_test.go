@@ -331,7 +331,8 @@ func (r *nodeRun) deliver(m request) error {
 	return nil
 }
 
-// ended takes the step by which a node has lost leases: those of one attempt, or with 0 all.
+// ended takes the step by which a node has lost the leases of the attempt with the number only, or of
+// all attempts if only is 0.
 func (r *nodeRun) ended(node int, step string, now clock.Instant, only int) error {
 	for slot, owners := range r.owners[node] {
 		for _, o := range slices.Sorted(maps.Keys(owners)) {

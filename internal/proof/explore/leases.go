@@ -60,8 +60,8 @@ func (l *leases) extended(st *state, s *slot, v *quorum.Vote, start clock.Instan
 	before := s.machine
 	s.machine = l.stepLease(s.machine, event, start, at(s.age))
 	if v.Verdict() == quorum.Won && l.healing {
-		// The vote still hears late answers, and they can make it heal. It is sound to
-		// assume that they do: at a node that has this lease already, or another's,
+		// Late answers still reach the vote, and can make it heal nodes. It is sound to
+		// assume that it heals them: at a node that has this lease, or another owner's,
 		// healing does nothing.
 		for n := range l.m.Nodes {
 			if c := &s.cells[n]; c.extend.sent() || c.extend.stage == saidAbsent || c.beside != idle {

@@ -84,8 +84,8 @@ func (l Shared) Confirm(owner string, s rule.Slots, token uint64, now clock.Inst
 	return l, said(ans)
 }
 
-// Extend renews a lease with these slots. It ends one that the owner has with others. The
-// answer to an owner without a lease says whether it could have one.
+// Extend renews a lease with these slots. If the owner's lease has other slots, Extend ends it. The
+// answer to an owner without a lease says whether the lock has room for one.
 func (l Shared) Extend(r KindRules, a rule.Ask, now clock.Instant) (Shared, Answer[string]) {
 	if !r.RenewsOthers {
 		l.Record = rule.DropOthers(l.Record, a.Owner, a.Slots, now)

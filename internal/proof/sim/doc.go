@@ -84,7 +84,7 @@
 //
 // # How a process that is stopped is simulated
 //
-// Goroutines cannot be stopped from outside. Those of a paused client run on,
+// Goroutines cannot be stopped from outside. The goroutines of a paused client run on,
 // but read on their clock the instant at which the process will go on, and
 // nobody sees anything they do before that instant. So they do what a process
 // does that wakes up and finds all its timers fired and, as the script wants

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// holders judges those that have locks: that there is one at a time, that it is notified in
-// time, and that releases do what they report.
+// holders judges the holders of locks: a lock has one at a time, each is notified of a loss in
+// time, and a release does what it reports.
 type holders struct {
 	*findings
 	w      *world

@@ -23,7 +23,7 @@ var listScripts = map[string]bool{"steps": true, "shareSteps": true}
 // acquire or a release only begins with the letter.
 var stepNames = map[string]string{"a": "acquire", "b": "return", "c": "confirm", "d": "release", "h": "heal", "r": "release", "x": "extend", "k": "admit", "e": "endHold", "p": "renewHold", "q": "confirmHold"}
 
-// mutexNames are the scripts that do for a mutex what others do for the other kinds.
+// mutexNames maps a script for the other kinds of locks to the script that does the same for a mutex.
 var mutexNames = map[string]string{"admit": "acquire", "endHold": "release", "renewHold": "extend", "confirmHold": "confirm"}
 
 // stepSizes are how many keys and words of arguments each step has, by its letter; a

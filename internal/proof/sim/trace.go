@@ -38,9 +38,9 @@ type lockTrace struct {
 	nodes    []nodeTrace
 }
 
-// owned is what an owner has of a lock. Of a slot it has an attempt for each set of slots that a
-// node gave it: a client counts only nodes that gave it the same. If an operator ends its lease before
-// its client knows of it, what nodes grant it after that is another attempt.
+// owned is what an owner has of a lock. In a semaphore it has an attempt for each set of slots that
+// a node gave it: a client counts only nodes that gave it the same slots. If an operator ends its
+// lease before its client knows of the lease, later grants of nodes belong to another attempt.
 type owned struct {
 	ttl     time.Duration
 	reads   bool     // it is a reader's
@@ -299,8 +299,8 @@ func (l *lockTrace) departs(owner int) {
 	}
 }
 
-// cuts: a node is about to end an attempt for an operator. One that has no lease yet is over: its
-// client may go on to ask, with another one.
+// cuts: a node is about to end an attempt for an operator. An attempt
+// without a lease is over then: its client may go on to ask, with another attempt.
 func (l *lockTrace) cuts(n int) {
 	a := l.attempts[n]
 	switch a.cut = true; {
@@ -466,7 +466,7 @@ func (l *lockTrace) counter(n *node) uint64 {
 	return token
 }
 
-// tokenOf is the token of a lease that a node has granted. That of a mutex is what it stands at.
+// tokenOf is the token of a lease that a node has granted. For a mutex it is the token at which the node stands.
 func (l *lockTrace) tokenOf(n *node, h held) uint64 {
 	if l.several {
 		return h.token

@@ -36,8 +36,8 @@ func mutexes(r store.Lease) int {
 	return 1
 }
 
-// sharing compares leases of locks that several can hold, so that those of one lock come one after
-// the other: a node renews them in one step.
+// sharing orders the leases of locks that several can hold by lock: a node renews adjacent leases
+// of one lock in one step.
 func sharing(a, b store.Lease) int {
 	if a.Kind.IsMutex() || b.Kind.IsMutex() {
 		return 0

@@ -34,7 +34,7 @@ type Driver[P any] struct {
 	// as fit together, and may reuse the memory of old. The leases are sorted so that
 	// those of one TTL are adjacent. Nil: each lease has a payload of its own.
 	EncodeRenewals func(leases []store.Lease, old P) (payload P, n int)
-	// Barge has waiters notified when the lock is free, and compete for it. One that has lost
+	// Barge has waiters notified when the lock is free, and compete for it. A waiter that has lost
 	// that competition for some time is handed the lock all the same. Otherwise the lock is
 	// handed to the first waiter.
 	Barge bool
@@ -103,7 +103,7 @@ func (k *Driver[P]) receivedAt(a Reply) clock.Instant {
 	return a.At
 }
 
-// checkClock compares the clock of the node that replied to a request sent after sent.
+// checkClock compares the clock in a node's reply with ours. The request left after sent.
 // The error says why the grants of the node do not count at present.
 func (k *Driver[P]) checkClock(node int, a Reply, sent, received clock.Instant) *jumpError {
 	if a.Clock == 0 || k.Clocks == nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// uncounted are the leases that nodes may have got after their clocks had jumped. Such a node
-// may have dropped another owner's lease too early, and that owner may still count on its old
-// answer. So the renewals of these leases do not count there either, until the node takes
-// part again. A lease that the node had before the jump, and still has, was in nobody's way.
+// uncounted are the leases that nodes may have granted after their clocks had jumped. Such a node
+// may have dropped another owner's lease too early, and that owner may still count on the node's
+// old answer. So renewals of these leases do not count on the node either, until it takes part
+// again. A lease that the node had before the jump, and still has, harms no other owner.
 //
-// The node grants a lease while it is discounted, or it is asked to heal one: only the reply to
-// the next renewal shows whether its clock had jumped before.
+// A node grants such a lease while it is discounted, or when it is asked to heal one: only the
+// reply to the next renewal shows whether its clock had jumped before.
 type uncounted struct {
 	some atomic.Bool // seldom: only after a jump, or when a node has lost a lease
 
@@ -27,7 +27,7 @@ type uncountedLease struct {
 	name, owner string
 }
 
-// add notes that the node may get l from now on, which matters until then at most.
+// add notes that the node may grant l from now on. It forgets that at until.
 func (u *uncounted) add(node int, l store.Lease, now, until clock.Instant) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -150,8 +150,8 @@ func (s *Server) Text(t testing.TB, args ...string) string {
 	return localredis.Text(v)
 }
 
-// Deleted reports whether the server has no such key. A key that it has no longer
-// expires then, so that a test that waits does not take the end of a TTL for a release.
+// Deleted reports whether the server has no such key. It takes the TTL from a key that exists, so
+// that a test that waits does not take the end of a TTL for a release.
 func (s *Server) Deleted(t testing.TB, key string) bool {
 	t.Helper()
 	s.Text(t, "PERSIST", key)

@@ -145,7 +145,7 @@ func alike(a, b []byte) bool {
 	return text == other && slices.EqualFunc(times, others, func(x, y float64) bool { return math.Abs(x-y) <= 2 })
 }
 
-// timesIn replaces the times in a reply, and returns them in seconds. Those that may differ by
+// timesIn replaces the times in a reply, and returns them in seconds. Times that may differ by
 // any amount are 0.
 func timesIn(reply []byte) (text string, times []float64) {
 	reply = clocks.ReplaceAll(lengths.ReplaceAll(reply, nil), []byte("$1$2"))

@@ -18,8 +18,8 @@ import (
 
 // imitation answers requests for Lease objects as the documentation of the API says, from memory. It is no
 // API server: it has no etcd, no admission, no RBAC, one version of Kubernetes, and only the
-// requests that the driver and LeaseLock make. Tests use it if there is no real one. What it
-// does was written by the same hand as the driver, so it shows less.
+// requests that the driver and LeaseLock make. Tests use it if there is no real one. It was
+// written by the authors of the driver, so it can share their mistakes.
 type imitation struct {
 	namespace string
 

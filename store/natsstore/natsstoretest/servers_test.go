@@ -102,8 +102,8 @@ type member struct {
 	toSmaller []*faultproxy.Proxy // to members with smaller numbers
 }
 
-// startCluster starts three servers that sync every write, except those for which late says that
-// they do so later.
+// startCluster starts three servers that sync every write. The servers whose indexes are in late
+// sync later.
 func startCluster(t *testing.T, late ...int) *cluster { return startServers(t, 3, late...) }
 
 func startServers(t *testing.T, n int, late ...int) *cluster {

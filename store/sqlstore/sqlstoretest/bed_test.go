@@ -29,8 +29,8 @@ type bed struct {
 	// quick has settings for the server of most tests, and durable those of one that loses no
 	// commit.
 	quick, durable []string
-	// lossy has statements after which a server that was durable is so no more, each with the
-	// one that undoes it.
+	// lossy has statements that make a durable server lossy, each with the statement that undoes
+	// it.
 	lossy map[string]string
 	// address returns the data source name without settings. readable has settings that
 	// make requests readable for a proxy.

@@ -33,7 +33,7 @@ its process group; a guard process kills it if leasehold is killed. Input, outpu
 terminal and its environment are as under "leasehold run"; the fencing token in
 LEASEHOLD_TOKEN is larger in each later term.
 
-Signals are passed on to the command while it runs. One that asks to end, such as
+Signals are passed on to the command while it runs. A signal that asks to end, such as
 SIGTERM, ends the candidacy too: it resigns when the command has ended, so that the next
 candidate leads at once. On a terminal Ctrl-C goes to the command, and ends the
 candidacy if the command dies of it or exits with 130. SIGHUP is for the command: it

@@ -95,8 +95,8 @@ func TestScripts(t *testing.T) {
 // databases are the stores with a schema.
 var databases = []string{"postgresql", "mariadb", "mysql"}
 
-// TestScriptsOnStores runs the sessions about what every store promises. Those of one store share
-// its servers, so each has names of its own.
+// TestScriptsOnStores runs the sessions about what every store promises. The sessions of one store
+// share its servers, so each session has lock names of its own.
 func TestScriptsOnStores(t *testing.T) {
 	t.Parallel()
 	const longest = "max_ttl=1h"

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Exit codes that are not the command's own. That of a command ended by signal
+// Exit codes that are not the command's own. The code of a command ended by signal
 // n is SignalCode + n.
 const (
 	CodeLost          = 123 // the lease was lost; the command was stopped

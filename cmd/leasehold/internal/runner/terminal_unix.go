@@ -172,16 +172,17 @@ func (t *terminal) stopped(sig syscall.Signal) {
 	case sig == syscall.SIGTSTP:
 		t.pause()
 	case sig == syscall.SIGTTIN, sig == syscall.SIGTTOU:
-		// It wanted the terminal. If that is ours, it can have it; this is how
-		// a command whose input is a pipe asks the user something. A command that
-		// has the terminal did not want it: another leasehold stops itself so.
+		// The command wanted the terminal. If we have the terminal, we give it away: a
+		// command whose input is a pipe asks the user something in this way. A command
+		// that has the terminal did not want it: another leasehold stops itself with
+		// these signals.
 		t.stdin = true
 		switch h := t.holder(); {
 		case h == t.own:
 			t.resumeNow()
 		case h != t.child && t.inJob(h):
-			// Another leasehold of the same pipeline has given it away. Its command
-			// asks for it again in the same way, and gets time to take what it has.
+			// Another leasehold of the same pipeline gave its command the terminal. Our
+			// command asks again with the same signal. The pause gives the other one time.
 			t.paused, t.resumeAt = true, time.Now().Add(20*time.Millisecond)
 		default:
 			t.pause()
@@ -194,8 +195,8 @@ func (t *terminal) stopped(sig syscall.Signal) {
 // known the command to be part of it. Where nobody could continue us the
 // system does not stop us, and the command goes on shortly.
 //
-// It is SIGTTIN that does it, whatever stopped the command: SIGTSTP is caught,
-// and the language's runtime has no way back from that to being stopped by it.
+// pause sends SIGTTIN, whatever signal stopped the command: SIGTSTP is caught, and Go's runtime
+// cannot restore the default action, which stops the process.
 func (t *terminal) pause() {
 	t.take()
 	t.paused, t.resumeAt = true, time.Now().Add(200*time.Millisecond)

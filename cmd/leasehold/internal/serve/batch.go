@@ -20,8 +20,8 @@ import (
 const mostCalls = 1024
 
 // batch answers POST /v1/batch: calls that goroutines of a client make at the same moment. They
-// run at the same time, and each is answered with a line once it is done. So one that is slow
-// holds up no other.
+// run at the same time, and each is answered with a line once it is done. So a slow call delays
+// no other.
 func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		s.wrongMethod(w, r, "POST")

@@ -169,7 +169,7 @@ func (c *fragileConn) Read(b []byte) (int, error) {
 }
 
 // A client whose connection broke may live on without knowing: its lock is not released before the
-// time that it was told last. One that closes the connection knows, so its lock is free at once.
+// time that it was told last. A client that closes the connection knows, so its lock is free at once.
 func TestBrokenConnection(t *testing.T) {
 	_, s := start(t, serve.Options{})
 	plain, err := net.Listen("tcp", "127.0.0.1:0")

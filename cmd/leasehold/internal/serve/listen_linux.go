@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unacknowledged is how long a client may leave what was written unacknowledged, in
-// milliseconds. Without it a connection that has lost its other end lasts for a quarter of an
-// hour, and with it the lock that it holds.
+// unacknowledged is how long a client may leave data unacknowledged, in milliseconds. Without
+// this limit, a connection whose client is gone lasts for a quarter of an hour, and so does the
+// lock that it holds.
 const unacknowledged = 30_000
 
 // endsUnacknowledged sets that for all connections of a listener.

@@ -33,7 +33,7 @@ type stateVersion struct {
 	Serial      int64
 }
 
-// stateLock orders what is done with one state. users count those that have or want it.
+// stateLock orders the requests for one state. users counts the requests that have it or wait for it.
 type stateLock struct {
 	sync.Mutex
 	users int

@@ -268,7 +268,7 @@ func (s *Server) getState(w http.ResponseWriter, r *http.Request, name string, _
 const statePatience = 5 * time.Minute
 
 // writeState answers POST and DELETE. A write whose ID does not hold the lock any more is refused.
-// One without an ID needs the lock for itself.
+// A write without an ID needs the lock for itself.
 func (s *Server) writeState(w http.ResponseWriter, r *http.Request, name string, ttl time.Duration) {
 	if s.TerraformState == "" {
 		s.refuseState(w, r, name, errNoStates)

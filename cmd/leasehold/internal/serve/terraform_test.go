@@ -474,7 +474,7 @@ func TestTerraformEmptyState(t *testing.T) {
 }
 
 // A write that was overtaken on its way by a later one of the same apply is refused. An older state
-// under another ID is not: "terraform state push -force" means it.
+// under another ID is accepted: "terraform state push -force" writes one on purpose.
 func TestTerraformOvertakenWrite(t *testing.T) {
 	url, _ := start(t, serve.Options{TerraformState: t.TempDir()})
 	at := url + "/terraform/a"

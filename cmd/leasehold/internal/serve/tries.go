@@ -13,8 +13,8 @@ import (
 // tries orders the requests of stores over HTTP. A request can be stuck on its way, and arrive
 // after the one that repeats it, or takes it back. So a server remembers for a minute which calls
 // were repeated or taken back, and which released a lease. It forgets the oldest if there are
-// too many, which can cost a lock that stays taken until its TTL is over, and no more. Another
-// server does not have to know: what is stuck on its way to this one can arrive nowhere else.
+// too many, which can cost a lock that stays taken until its TTL is over, and no more. Other
+// servers need not know: a request that is stuck on its way to this server can arrive nowhere else.
 type tries struct {
 	mu       sync.Mutex
 	latest   memory                   // the number of the last try
@@ -25,8 +25,8 @@ type tries struct {
 // takenBack is the number of a try after which there is none.
 const takenBack = math.MaxInt
 
-// callID identifies a call. It is zero for a call of a client that does not name its calls: each
-// of those has one try.
+// callID identifies a call. It is zero if the client does not name its calls: each call
+// then has one try.
 type callID uint64
 
 var seed = maphash.MakeSeed()

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Die ends the program by sig, so that its parent sees what it would have seen of a
-// program that does not catch sig. Shells end a script or a loop for that, and not for
-// an exit code of 130. It leaves no core dump. With group it sends sig to the other
+// Die ends the program by sig, as if the program did not catch it, so that its parent sees
+// death by a signal. A shell then ends its script or loop. It would go on after an exit
+// code of 130. It leaves no core dump. With group it sends sig to the other
 // processes of our group as well, as a terminal does.
 //
 // It returns if that is impossible: the caller exits with a code then.

@@ -45,7 +45,7 @@ func (e *events) Pop() any {
 	return last
 }
 
-// after has one side do something that takes so long as soon as it can, and then do.
+// after keeps one side busy for takes, as soon as it is idle, and calls do delay later.
 func (x *exchange) after(side *time.Duration, takes, delay time.Duration, do func()) {
 	*side = max(*side, x.now) + takes
 	heap.Push(&x.events, event{*side + delay, do})

@@ -16,7 +16,7 @@ import (
 
 // A server that may have forgotten leases grants nothing for as long as the longest of them may
 // last. So before a client asks for a longer lease than quarantines allow for, it raises that time in
-// the marks of a majority of the servers. Those that do not answer get it when they are connected
+// the marks of a majority of the servers. The other servers get it when they are connected
 // again. Other clients learn of it from the marks; see lasts.
 
 // Raise makes quarantines allow for the TTL of a request, if its lock needs them.
@@ -76,8 +76,8 @@ func (s *Fleet) askHowLong(n *node.Node) {
 	}
 }
 
-// lasts learns of the longest quarantine that any client has asked a node for. Other
-// nodes may have forgotten it, and this client may have asked them for a shorter one.
+// lasts takes from a node the longest quarantine that any client has asked it for. Other nodes
+// may have forgotten that length, and this client may have asked them for a shorter one.
 func (s *Fleet) lasts(from *node.Node, quarantine resp.Value) {
 	us, _ := quarantine.Number()
 	d := time.Duration(min(us, 1<<50)) * time.Microsecond

@@ -11,15 +11,15 @@ type Command struct {
 	Script *Script // that it calls, if any
 	More   int     // number of leases that it is about, minus 1: see Encoder.Bundle
 	Bytes  []byte
-	// NoPushAt is the distance from the end of bytes to the no-push flag, which its place
-	// begins with; 0 if there is none. PlaceEnd is that to the end of the place.
+	// NoPushAt is the distance from the end of Bytes to the no-push flag, with which the place
+	// in the queue begins; 0 if there is none. PlaceEnd is the distance to the end of the place.
 	NoPushAt, PlaceEnd int
-	// Where its keys, the mark's key, its arguments and that about the mark begin in Bytes; see
-	// StepList. A part that it does not have begins where the next one does. In a cluster there
+	// Where the keys, the mark's key, the arguments and the argument about the mark begin in
+	// Bytes; see StepList. A missing part begins where the next one does. In a cluster there
 	// is no mark, and a release has the key of WholeEnd in its place.
 	keysAt, markAt, argsAt, gateAt int
-	// restAt is where the keys after its first one begin, for a plain request: that of a new
-	// owner that does not wait; see calls/steps.lua. It is 0 for others.
+	// restAt is where the keys after the first one begin in a plain request, which is from a new
+	// owner that does not wait; see calls/steps.lua. It is 0 for other requests.
 	restAt int
 	// print is the fingerprint of the membership, for a command with the mark.
 	print string

@@ -24,7 +24,7 @@ const BreakChannel = ChannelBegin + "broken"
 // the server that is about; see internal/nodemark. The scripts that grant check the mark
 // in the same step, without another round trip, and compare the run with the one that the
 // client connected to. A server that was emptied has no mark, and a server with another
-// server's data has that one's. A restart breaks every connection, so each new connection
+// server's data has the other server's mark. A restart breaks every connection, so each new connection
 // begins with a check that the mark is about this run; see arrive.lua.
 //
 // A quarantine ends when the wall clocks of the server and of the client that ends it

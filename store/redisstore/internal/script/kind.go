@@ -216,7 +216,7 @@ func slotOf(said []resp.Value) int64 {
 	return said[0].Num
 }
 
-// slotsOf reads all slots of such a grant, which one of several servers adds.
+// slotsOf reads all slots of a grant, which a server adds if it is one of several.
 func slotsOf(said []resp.Value) string {
 	if len(said) < 2 || said[1].Kind != '$' {
 		return ""

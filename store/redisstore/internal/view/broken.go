@@ -31,9 +31,10 @@ func (v View) HasPart(owner string) bool {
 	return slices.ContainsFunc(v.Records, func(r *script.Record) bool { return r.Of(owner) != nil })
 }
 
-// BreakResult reports whether a lease was broken, or certainly is another one than that which was
-// shown: answered are the nodes that broke it or do not have it, and later are those that have it
-// with a later token. If neither is a quorum, a majority may have the lease that was shown.
+// BreakResult reports whether a lease was broken, or other: it is certainly not the lease that was
+// shown. answered has the nodes that broke it or do not have it. later has the nodes that have a
+// lease of the owner with a later token. If neither is a quorum, a majority may have the lease that
+// was shown.
 func BreakResult(cfg quorum.Config, answered, later quorum.Set) (broken, other bool) {
 	broken = cfg.HasQuorum(answered)
 	return broken, !broken && cfg.HasQuorum(later)
@@ -49,7 +50,7 @@ type Remainder struct {
 // NewRemainder returns the remainder of a lease that no node has broken yet.
 func NewRemainder(nodes int) *Remainder { return &Remainder{left: make([]time.Duration, nodes)} }
 
-// Note takes what a node says that broke the lease; left is 0 if it did not have it.
+// Note takes the answer of a node that broke the lease. left is 0 if the node did not have it.
 func (m *Remainder) Note(node int, left time.Duration) {
 	if left > 0 {
 		m.has |= quorum.SetOf(node)

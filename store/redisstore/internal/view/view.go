@@ -147,8 +147,8 @@ func ownedBy(holder store.Holder, nodes []store.NodeOutcome) (quorum.Set, store.
 	return owned, holder
 }
 
-// noted returns the note about the lease that was broken last: of the latest lease, what
-// most nodes have.
+// noted returns the note about the broken lease with the largest token. If nodes have different
+// notes about it, noted returns the most frequent one.
 func noted(notes []*store.Broken) (found *store.Broken) {
 	most := 0
 	for _, b := range notes {

@@ -102,8 +102,8 @@ func (a Answer) ACL() (acl []ACL, err error) {
 	return acl, f.err()
 }
 
-// Each returns the answers to the n parts of a Multi. If one of them has failed, nothing was
-// done: the error is that of this part, and the others have none.
+// Each returns the answers to the n parts of a Multi. If a part has failed, nothing was
+// done: the error is of that part, and the answers to the others have none.
 func (a Answer) Each(n int) (all []Answer, err error) {
 	if a.Err != nil {
 		return nil, a.Err

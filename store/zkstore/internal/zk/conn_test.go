@@ -468,7 +468,7 @@ func TestConnectionsThatDoNotLast(t *testing.T) {
 }
 
 // Servers whose data were restored to an earlier state refuse a session that has seen a later one, and
-// do not say why. It is over once they have served others for its whole timeout.
+// do not say why. The session is over once they have served other sessions for its whole timeout.
 func TestServersHaveAnEarlierState(t *testing.T) {
 	serve := func(s server) {
 		h := s.gets()

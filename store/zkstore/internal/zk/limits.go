@@ -33,7 +33,7 @@ func (l Limits) MaxTTL() time.Duration { return max(0, (l.Most-l.Slack())/l.Tick
 var ErrStranger = errors.New("it is no ZooKeeper")
 
 // AskLimits asks the servers, one after the other, for the shortest and the longest session that they
-// grant. One that is silent for longer than patience is passed over. AskLimits takes the shortest
+// grant. A server that is silent for longer than patience is passed over. AskLimits takes the shortest
 // for two ticks, which is what minSessionTimeout is by default. While the servers elect a leader, they
 // refuse: then AskLimits has to be called again.
 func AskLimits(ctx context.Context, servers []string, patience time.Duration) (l Limits, err error) {

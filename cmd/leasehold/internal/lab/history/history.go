@@ -89,7 +89,7 @@ func (h *History) Kill(proc, life int, at clock.Instant) {
 	}
 }
 
-// Begin notes that a fault has begun; what it returns, that it is over.
+// Begin notes that a fault has begun. Over notes its end.
 func (h *History) Begin(on, what string) *Fault {
 	h.mu.Lock()
 	defer h.mu.Unlock()

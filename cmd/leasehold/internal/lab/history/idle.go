@@ -96,8 +96,8 @@ func (h idleTime) full(lock int) (all []span) {
 	return all
 }
 
-// takenBy is when others could not have had what a asked for: it had it, or what it had
-// asked for could not be taken back.
+// takenBy returns when a kept others from the lock: while a had it, and while a request of a could
+// still take it.
 func (h idleTime) takenBy(a *Attempt) (all []span) {
 	switch {
 	case a.Killed != 0: // also while it only waited: it may have been handed the lock

@@ -42,8 +42,8 @@ func (h *History) told(lock int, within time.Duration) (found []Violation) {
 			continue
 		}
 		late := next.Answered.Add(within)
-		// A holder whose lease was released by another learns of it when it renews: with so many
-		// servers in trouble that no renewal is answered, at the end of its validity.
+		// If another process has released the lease, the holder learns of it by its next renewal.
+		// If so many servers are in trouble that none is answered, its validity ends first.
 		if a.Freed != 0 && (a.Release != 0 && a.Release <= late || h.troubled(a.Freed.Add(-afterFault), late)) {
 			continue
 		}

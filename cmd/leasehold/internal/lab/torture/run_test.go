@@ -238,7 +238,7 @@ func TestOpenGuardFails(t *testing.T) {
 }
 
 // An operator breaks leases, and releases them by their owner, while holders work. A sound store
-// passes. One that renews what was released fails: the holder is never told.
+// passes. A store that renews what was released fails: the holder is never told.
 func TestLeasesReleasedByAnOperator(t *testing.T) {
 	freed := 0
 	for _, kind := range []string{"sound", "deaf"} {

@@ -47,7 +47,7 @@ func guard(args []string) (code int) {
 			}
 			end = next
 		case <-look.C:
-			// As long as our parent runs it sees to the end of the lease itself.
+			// While our parent runs, it ends the command in time itself.
 			if BootTime() > end && isStopped(parent) {
 				killAll(pid)
 			}

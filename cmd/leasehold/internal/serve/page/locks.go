@@ -69,7 +69,7 @@ func heldFor(l *observe.Lock) (d time.Duration) {
 	return d
 }
 
-// left is how much is left of the lease that ends first. One that never ends comes last.
+// left is how much is left of the lease that ends first. A lease that never ends comes last.
 func left(l *observe.Lock) time.Duration {
 	least := time.Duration(1<<63 - 1)
 	for _, h := range l.Leases {

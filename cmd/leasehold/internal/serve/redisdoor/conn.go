@@ -252,8 +252,7 @@ func (c *conn) begin(p *plan, client *rights.Client) {
 	c.answer(c.d.locks.do(c.during(p), p, meta))
 }
 
-// beginBeside has another goroutine carry out a plan, after those before it that are about the
-// same lock.
+// beginBeside has another goroutine carry out a plan, after the earlier plans for the same lock.
 func (c *conn) beginBeside(p *plan, meta string) {
 	k := calls.Get().(*call)
 	*k = call{plan: *p, meta: meta, version: c.session.version}

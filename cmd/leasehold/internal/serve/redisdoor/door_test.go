@@ -153,7 +153,7 @@ func TestBesideOthers(t *testing.T) {
 	a.wants(`"leasehold:y"`, "GET pool")
 }
 
-// What this server is not, it refuses, and says what it is.
+// The server refuses commands that it does not serve, and says what it is.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	address, st := open(t, Options{})

@@ -20,8 +20,8 @@ type script struct {
 	ttl  int  // the number of the argument that is the TTL in milliseconds; 0: none
 	at   bool // it is a time instead
 	unit time.Duration
-	// hashes are those of the texts that libraries send, so that a server that was started anew,
-	// or that stands beside another one, knows them.
+	// hashes are the hashes of the texts that libraries send. A server that was just started, or
+	// stands beside another one, knows them without a text.
 	hashes string
 	// fill completes the plan from the arguments, if that is more than the value and the TTL.
 	fill func(p *plan, args []string) (wrong string)

@@ -6,8 +6,8 @@ import "sync/atomic"
 // mostIdle is how many goroutines of a Pool wait for work.
 const mostIdle = 128
 
-// Pool carries out work side by side. It has goroutines do so that have done it before if it can:
-// the stack of a new one has to grow, which is a sixth of the time that a call of a lock takes.
+// Pool carries out work side by side. It reuses goroutines:
+// the stack of a new one has to grow first, which takes a sixth of the time of a call.
 type Pool[W any] struct {
 	do    func(W)
 	ended <-chan struct{}

@@ -5,8 +5,8 @@
 --
 -- One of several servers hands the lock to waiters afterwards if the owner must have certain
 -- slots or gets its lease back, both of which do not wait for others; and not at all for a request
--- that wants a place in any case: what is free is then another owner's to heal. An owner that must
--- have certain slots loses the grant that it has with others.
+-- that wants a place in any case: what is free is then another owner's to heal. If an owner
+-- must have certain slots, its lease with other slots ends.
 --
 -- wanted: the request (see readWanted); its mode is never 2, and h to heal
 -- got: the values of the lock, its token counter, the owner's tombstone and {L}:waits

@@ -1,6 +1,6 @@
 -- advance hands a lock that several can hold to waiters: to as many from the head of the queue
--- as there is room for together, as hand does for a mutex. It passes over a waiter that must have
--- slots which others have. Places in the queue that are for another kind of lock are removed:
+-- as there is room for together, as hand does for a mutex. A waiter that must have certain
+-- slots is passed over while other owners have them. Places in the queue that are for another kind of lock are removed:
 -- their owners are told when they ask again. Each grant is written before its owner is told.
 --
 -- record: the lock's, or a new one, if the lock is free

@@ -14,8 +14,9 @@
 --
 -- Returns {1, the clock (s, us)}, {0, '', -2} for an owner without a grant, or the refusal. On one
 -- of several servers an owner that could not be granted the lock now gets {0, value of a holder
--- in the way, its PTTL}. For several leases that is the common result, or {the common result, and
--- the number and the result of each lease with another one}.
+-- in the way, its PTTL}. For several leases it returns the usual result, which
+-- is the clock or the refusal, or {the usual result, and the number and the result of each lease
+-- with another one}.
 -- uses readHold, readRecord, renewTo
 local function renewHold(key, counter, got, leases, step)
   local text, last, time, refusal = got[1], got[2], step.time, step.refusal
