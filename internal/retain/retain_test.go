@@ -294,7 +294,7 @@ func walk(random *rand.Rand) (wrong string) {
 			return wrong
 		}
 	}
-	// Once the server is well, no released lease is left before long.
+	// Soon after the server is well again, no released lease is left.
 	refuses, stopped = false, false
 	if !connected || len(flight) > 0 {
 		if connected {

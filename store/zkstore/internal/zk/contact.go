@@ -74,8 +74,8 @@ func (c *contact) answered(e exchange, wrote bool) {
 //
 // The reply to every ping that the leader sent before it answered the request before the
 // last one has reached the leader before the last request. The last of those pings was
-// sent at most half a tick, and one gap, before that answer. The reply to it, or to an
-// earlier ping, had a touch that was at most one gap older.
+// sent at most half a tick, and one gap, before that answer. That reply, or the
+// reply to an earlier ping, reported a touch that was at most one gap older than the ping.
 func (c *contact) extend() {
 	last := len(c.chain) - 1
 	before := c.chain[last-1]

@@ -5,10 +5,10 @@
 // torture hammer the locks on these servers meanwhile, with processes that are
 // stopped and killed as well, and every promise checked against the history.
 //
-// A killed server starts again with all it had acknowledged (appendonly with
-// appendfsync always), or without: then it grants nothing until what it may have
-// forgotten has ended, and with many restarts hardly anything is granted, which
-// would test little. Take five nodes and a lock that is held on the first three.
+// A killed server starts again with all writes that it had acknowledged (appendonly
+// with appendfsync always), or without data. Without data it grants nothing until the
+// leases that it may have forgotten have ended. So many such restarts would test
+// little, since hardly any lock is granted. Take five nodes and a lock that is held on the first three.
 // If the third forgets it and grants, the third, fourth and fifth are a majority
 // for somebody else; the tests here show that too.
 //

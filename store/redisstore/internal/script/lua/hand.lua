@@ -9,8 +9,8 @@
 -- last, mine: the token counter and the place of from; nil if they were not read
 -- step: see newStep
 --
--- Returns true, the lock's value and its PTTL if it was given to a waiter, who may only want
--- to know that it is free. Otherwise the key is still to be deleted, and the result is
+-- Returns true, the lock's value and its PTTL if it was given to a waiter. A waiter that barges is
+-- only notified that the lock is free. Otherwise the key is still to be deleted, and the result is
 -- false, or nothing if no waiter is left.
 -- uses leave, offer, readPlace
 local function hand(key, from, to, last, mine, step)
