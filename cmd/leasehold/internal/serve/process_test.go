@@ -268,6 +268,17 @@ func TestHoldGoesOnElsewhere(t *testing.T) {
 	}
 }
 
+// smallBuffers is a listener whose connections keep little that is not read.
+type smallBuffers struct{ net.Listener }
+
+func (l smallBuffers) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		c.(*net.TCPConn).SetWriteBuffer(4 << 10)
+	}
+	return c, err
+}
+
 // Connections that send nothing, or half a request, or do not read, hold up nobody, and end.
 func TestSlowClients(t *testing.T) {
 	_, s := start(t, serve.Options{Heartbeat: time.Millisecond, Patience: 300 * time.Millisecond})
@@ -277,7 +288,7 @@ func TestSlowClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(t.Context(), l, at) }()
+	go func() { served <- s.Serve(t.Context(), smallBuffers{l}, at) }()
 	t.Cleanup(func() {
 		if err := <-served; err != nil {
 			t.Error(err)
@@ -311,6 +322,20 @@ func TestSlowClients(t *testing.T) {
 			t.Errorf("connection %d: %.300q, %v, want an end, and the problem invalid after half a body", i, b, err)
 		}
 	}
+	// A client that does not read the answer to a batch is cut off once the buffers are full.
+	const calls, purpose = 1000, 3500
+	if r := ask(t, "POST", url, "/v1/locks/long/acquire", m{"owner": store.NewOwner(), "purpose": strings.Repeat("p", purpose)}); r.status != 200 {
+		t.Fatalf("%d %s", r.status, r.text)
+	}
+	body := strings.Repeat(`{"do":"acquire","name":"long","owner":"other"}`+"\n", calls)
+	batch := dial(t, url)
+	fmt.Fprintf(batch, "POST /v1/batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	defer func() {
+		batch.SetReadDeadline(time.Now().Add(30 * time.Second))
+		if n, err := io.Copy(io.Discard, batch); n >= calls*purpose || err != nil && !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%d bytes of the answer, %v, want its beginning at most", n, err)
+		}
+	}()
 	// A holder that does not read loses its lock once the buffers are full.
 	c := dial(t, url)
 	c.(*net.TCPConn).SetReadBuffer(1)
