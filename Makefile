@@ -70,8 +70,8 @@ QUICK      = . ./docs ./fence ./guard/... ./store ./store/memstore ./internal/cl
 QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|TestHandOff|TestOwnHolder|TestScriptsOnSimulatedRedis
 QUICKSKIP  = TestOtherLanguages|TestDocumentedCommands
 
-# What "make versions" runs on which other servers. The build of Valkey that it uses has no TLS.
-SERVERS  = valkey redis-6.2
+# What "make versions" runs on which other servers. The build of Valkey 9 that it uses has no TLS.
+SERVERS  = valkey valkey-8.1 redis-6.2
 CONTRACT = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|TestHandOff|TestOwnHolder|TestQuarantine|TestScriptsOnRedis
 
 DATABASES = postgres mariadb pgbouncer faketime etcd curator
@@ -152,7 +152,7 @@ ifeq ($(PKG),work)
 	cd adapters && $(GO) test -race -timeout 60m -count $(COUNT) $(ADAPTERS)
 endif
 
-versions: redis ## run the tests of the contract of Redis on Valkey and on Redis 6.2
+versions: redis ## run the tests of the contract of Redis on Valkey 9 and 8, and on Redis 6.2
 	@set -e; for server in $(SERVERS); do \
 		LEASEHOLD_REDIS_SERVER=$$(scripts/ensure-redis-version.sh $$server); export LEASEHOLD_REDIS_SERVER; \
 		test -n "$$LEASEHOLD_REDIS_SERVER"; echo "On $$server:"; \

