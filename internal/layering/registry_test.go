@@ -148,6 +148,7 @@ var project = rules{
 			"store/redisstore/internal/route.Follow":      "asks the sentinels for the master",
 			"store/redisstore/internal/route.refreshLoop": "asks for the slot map while there are waiters",
 			"store/redisstore/redisadmin.run":             "until the leases of the old membership have expired",
+			"store/zkstore.listen":                        "before breaks are followed in another session",
 			"store/zkstore.open":                          "before servers are asked again that do not answer",
 			"store/zkstore.run":                           "before a failed request is repeated",
 			"store/zkstore/internal/zk.leave":             "until the server has ended the session",

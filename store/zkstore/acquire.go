@@ -56,10 +56,8 @@ func (a *attempt) take(ctx context.Context, p *place) (store.Grant, error) {
 			s.places.remove(p)
 			return store.Grant{}, err
 		case me < 0 && refused: // an answer to refused was lost, which had removed it
-			p.leave()
 			return store.Grant{}, errFree
 		case me < 0: // somebody else has removed it
-			p.leave()
 			return store.Grant{}, errRemoved
 		}
 		if q.owns(me).Verdict != rule.Granted || q.holds(me, p.record.Owner) {
@@ -113,9 +111,7 @@ func (a *attempt) refused(ctx context.Context, p *place, q queue, me int) (store
 	switch parts, err := answers[0].Each(2); {
 	case len(parts) == 2 && errors.Is(parts[0].Err, zk.ErrNoNode):
 		return store.Grant{}, errChanged
-	case err == nil:
-		p.leave()
-	default: // perhaps it is gone already
+	case err != nil: // perhaps it is gone already
 		s.places.remove(p)
 	}
 	n, ok, err := answers[1].Node()

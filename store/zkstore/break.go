@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -15,18 +14,13 @@ import (
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
-// NotifyBroken implements driver.Engine. A session gets one watch, for all of its leases,
-// with the first lease that is granted in it after the first call.
-func (s *engine) NotifyBroken(f func(owner string)) (stop func()) { return s.places.listener.add(f) }
-
 // BreakLease implements driver.Engine. If the holder's process lives and ignores the break, a
 // further call ends the lease, a TTL after the first one through this store. Leases of other
 // kinds of clients are refused with store.ErrUnsupported.
 func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
-	t, leave, err := s.anyTree(ctx)
+	t, err := s.anyTree(ctx)
 	if err == nil {
-		defer leave()
-		left, err = (&breaking{tree: t, r: r, marks: &s.marks, clock: s.clock, keep: store.KeepBroken}).run(ctx)
+		left, err = (&breaking{tree: t, r: r, marks: &s.marks, clock: s.clock}).run(ctx)
 	}
 	if errors.Is(err, store.ErrNotHeld) {
 		err = fmt.Errorf("break the lease of %q: %w", r.Name, err)
@@ -59,20 +53,12 @@ func (m *marks) add(place string, now clock.Instant) clock.Instant {
 	return since
 }
 
-// forget forgets a lease that is over.
-func (m *marks) forget(place string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.since, place)
-}
-
 // breaking is one call of BreakLease.
 type breaking struct {
 	tree
 	r     store.BreakRequest
 	marks *marks
 	clock clock.Clock
-	keep  time.Duration // how long notes are kept
 }
 
 // run looks at the lease, and changes what toBreak says in one transaction, until nothing has
@@ -103,11 +89,6 @@ func (b *breaking) run(ctx context.Context) (left time.Duration, err error) {
 			return 0, err
 		case do == breakMark:
 			b.marks.add(v.path, b.clock.Now())
-		default:
-			b.marks.forget(v.path)
-		}
-		if do != breakEnd {
-			b.tidy(ctx)
 		}
 		return left, nil
 	}
@@ -142,24 +123,20 @@ func (b *breaking) look(ctx context.Context) (v breakView, err error) {
 		v.record, v.version = a.record, a.version
 	}
 	if v.held {
-		v.token, v.ttl, v.marked = tokenOf(v.record, f.czxid), v.record.ttl(), v.record.Broken
+		v.token, v.ttl, v.marked = tokenOf(v.record, f.czxid), v.record.TTL, v.record.Broken
 	}
 	if v.marked {
 		now := b.clock.Now()
 		v.known = now.Sub(b.marks.add(v.path, now))
 	}
-	answers, err := b.Ask(ctx, zk.Read(dir), zk.Read(b.notesOf(dir)), zk.Read(b.notesDir()))
-	if err != nil {
+	if v.lockNode, _, err = b.node(ctx, dir); err != nil {
 		return v, err
 	}
-	if v.lockNode, _, err = answers[0].Node(); err != nil {
-		return v, explain(err, dir)
+	if v.notesNode, v.hasNotes, err = b.node(ctx, b.notesOf(dir)); err != nil {
+		return v, err
 	}
-	if v.notesNode, v.hasNotes, err = answers[1].Node(); err != nil {
-		return v, explain(err, b.notesOf(dir))
-	}
-	if v.commonNode, v.hasCommon, err = answers[2].Node(); err != nil {
-		return v, explain(err, b.notesDir())
+	if v.commonNode, v.hasCommon, err = b.node(ctx, b.notesDir()); err != nil {
+		return v, err
 	}
 	v.notes = decodeJSON[notes](v.notesNode.Data)
 	v.noted = v.notes.has(b.r.Owner, b.r.Token)
@@ -227,14 +204,14 @@ func (b *breaking) note(ctx context.Context, v breakView) (ops []zk.Request, err
 	if len(v.lockNode.Data) == 0 {
 		ops = append(ops, zk.Set(dir, notesMark, v.lockNode.Version))
 	}
-	next := v.notes.add(broken{Owner: b.r.Owner, Attempt: v.record.Attempt, Token: b.r.Token, Note: b.r.Note()}).encode()
+	next := encodeJSON(v.notes.add(broken{Owner: b.r.Owner, Attempt: v.record.Attempt, Token: b.r.Token, Note: b.r.Note()}))
 	if v.hasNotes {
 		ops = append(ops, zk.Set(b.notesOf(dir), next, v.notesNode.Version))
 	} else {
 		ops = append(ops, zk.Create(b.notesOf(dir), next, acl, zk.Persistent))
 	}
 	owners := decodeJSON[announced](v.commonNode.Data).add(b.r.Owner)
-	return append(ops, zk.Set(b.notesDir(), owners.encode(), v.commonNode.Version)), nil
+	return append(ops, zk.Set(b.notesDir(), encodeJSON(owners), v.commonNode.Version)), nil
 }
 
 // aclOf returns the rights to a node. Notes about a lock get those of the lock's node, and not
@@ -253,37 +230,4 @@ func (b *breaking) aclOf(ctx context.Context, dir string) ([]zk.ACL, error) {
 		err = zk.ErrNoAuth
 	}
 	return acl, explain(err, dir)
-}
-
-// mostTidied is how many notes of other locks a break looks at.
-const mostTidied = 32
-
-// tidy removes the notes of some locks that are too old to be shown. If it fails, a later break
-// removes them.
-func (b *breaking) tidy(ctx context.Context) {
-	own, ok, err := b.Get(ctx, b.notesOf(b.dir(b.r.Name)))
-	if err != nil || !ok {
-		return
-	}
-	names, err := b.List(ctx, b.notesDir())
-	if err != nil {
-		return
-	}
-	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	var reads []zk.Request
-	names = names[:min(len(names), mostTidied)]
-	for _, name := range names {
-		reads = append(reads, zk.Read(b.notesDir()+"/"+name))
-	}
-	answers, err := b.Ask(ctx, reads...)
-	if err != nil {
-		return
-	}
-	for i, a := range answers {
-		n, ok, err := a.Node()
-		if err != nil || !ok || names[i] == escape(b.r.Name) || own.Changed.Sub(n.Changed) <= b.keep {
-			continue
-		}
-		_ = b.Do(ctx, zk.Delete(b.notesDir()+"/"+names[i], n.Version))
-	}
 }

@@ -62,14 +62,13 @@ func breakAll(t *testing.T, name string, stores ...*engine) {
 			t.Errorf("store %d inspects %q: %+v, %v, want the note about its lease", i, name, st, err)
 		}
 		mustRelease(t, s, l)
-		tr, leave, err := s.anyTree(t.Context())
+		tr, err := s.anyTree(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if there, _, err := tr.Delete(t.Context(), tr.dir(name)); err != nil || !there {
 			t.Fatalf("delete the lock's node: %v, %v", there, err)
 		}
-		leave()
 	}
 }
 

@@ -54,7 +54,7 @@ func TestNotes(t *testing.T) {
 	var n notes
 	write := func(b broken) {
 		t.Helper()
-		n = decodeJSON[notes](n.add(b).encode())
+		n = decodeJSON[notes](encodeJSON(n.add(b)))
 	}
 	write(broken{Owner: "one", Attempt: "a", Token: 1, Note: `{"reason":"first"}`})
 	write(broken{Owner: "two", Token: 2, Note: `{"reason":"second"}`})
@@ -91,7 +91,7 @@ func TestNotes(t *testing.T) {
 	if n.has("two", 2) || !n.has("owner 999", 3) || !n.has("owner 990", 3) {
 		t.Error("the last ones are not kept")
 	}
-	if size := len(n.encode()); size > 64<<10 {
+	if size := len(encodeJSON(n)); size > 64<<10 {
 		t.Errorf("the notes about one lock have %d bytes, want at most 64 KiB", size)
 	}
 	if decodeJSON[notes]([]byte("[]")).shown(at, at) != nil || decodeJSON[notes](nil).shown(at, at) != nil {
@@ -104,7 +104,7 @@ func TestAnnounced(t *testing.T) {
 	var h announced
 	add := func(n int) {
 		for range n {
-			h = decodeJSON[announced](h.add(fmt.Sprint(h.Count)).encode())
+			h = decodeJSON[announced](encodeJSON(h.add(fmt.Sprint(h.Count))))
 		}
 	}
 	if got := h.since(0); len(got) != 0 {

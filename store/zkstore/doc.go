@@ -83,7 +83,7 @@
 // renewal reads the place after a write that proves its session alive, and so sees the
 // breaks before that. The validity of a grant counts from no later than the moment when its
 // place was last known to be unbroken. So a lease is over a TTL after the break, even if its
-// process ignores that. Each session with leases has one watch, which tells the holders.
+// process ignores that. Each store has one watch, which tells the holders.
 //
 // # What survives
 //

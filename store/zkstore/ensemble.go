@@ -35,28 +35,34 @@ func newEnsemble(o Options) *ensemble {
 // openAgain is how long open waits before it asks the servers again.
 const openAgain = 50 * time.Millisecond
 
-// open asks the servers until one answers, such as when they have elected a leader. It returns the last
+// open asks one server after the other until one answers, such as when they have elected a leader. It returns the last
 // error if ctx ends first, and an error that only a person can mend at once.
 func (e *ensemble) open(ctx context.Context) error {
 	var last error
-	for wait := openAgain; ; wait = min(2*wait, time.Second) {
-		err := e.openOnce(ctx, 20*wait)
+	servers := e.o.shuffled()
+	for try := 0; ; try++ {
+		wait := min(openAgain<<min(try/len(servers), 5), time.Second)
+		err := e.openOnce(ctx, servers, 20*wait)
 		if err != nil && ctx.Err() != nil {
 			return cmp.Or(last, err)
 		}
 		last = err
-		if err == nil || errors.Is(err, store.ErrUnsupported) || errors.Is(err, zk.ErrStranger) || errors.As(explain(err, e.o.Base), new(explained)) {
+		if err == nil || errors.Is(err, store.ErrUnsupported) || errors.Is(err, zk.ErrStranger) && try+1 >= len(servers) || errors.As(explain(err, e.o.Base), new(explained)) {
 			return err
 		}
-		e.close()
+		e.close(nil)
+		servers = append(servers[1:], servers[0])
 		clock.Sleep(ctx, wait/2+rand.N(wait/2))
 	}
 }
 
-// openOnce asks the servers for their limits, and makes the node of Options.Base.
-func (e *ensemble) openOnce(ctx context.Context, patience time.Duration) (err error) {
-	servers := e.o.shuffled()
-	if e.limits, err = zk.AskLimits(ctx, servers, patience); err != nil {
+// openOnce asks the first server for its limits, which has to answer within patience, and makes the node
+// of Options.Base.
+func (e *ensemble) openOnce(ctx context.Context, servers []string, patience time.Duration) (err error) {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	e.limits, err = zk.AskLimits(limited, servers[0])
+	cancel()
+	if err != nil {
 		return err
 	}
 	if e.maxTTL, err = e.o.applyTo(&e.limits); err != nil {
@@ -67,11 +73,10 @@ func (e *ensemble) openOnce(ctx context.Context, patience time.Duration) (err er
 		auth = append(auth, zk.Identity(i))
 	}
 	e.sessions = zk.NewPool(zk.Options{Servers: servers, Auth: auth, Base: e.o.Base, Limits: e.limits, Clock: e.clock})
-	t, leave, err := e.anyTree(ctx)
+	t, err := e.anyTree(ctx)
 	if err != nil {
 		return err
 	}
-	defer leave()
 	if err := t.makeParents(ctx, e.o.Base); err != nil {
 		return err
 	}
@@ -79,9 +84,9 @@ func (e *ensemble) openOnce(ctx context.Context, patience time.Duration) (err er
 }
 
 // close gives the sessions up. Sessions with leases end by themselves.
-func (e *ensemble) close() {
+func (e *ensemble) close(withLeases map[*zk.Session]bool) {
 	if e.sessions != nil {
-		e.sessions.Close()
+		e.sessions.Close(withLeases)
 	}
 }
 
@@ -118,17 +123,16 @@ func (e *ensemble) require(c store.Class) error {
 	return nil
 }
 
-// tree returns an established session for leases of that TTL. The caller calls leave when
-// it is done with the session.
-func (e *ensemble) tree(ctx context.Context, ttl time.Duration) (t tree, leave func(), err error) {
-	ss, leave, err := e.sessions.Get(ctx, ttl)
-	return tree{ss, e.o.Base, e.acl, e.limits.Most}, leave, err
+// tree returns an established session for leases of that TTL.
+func (e *ensemble) tree(ctx context.Context, ttl time.Duration) (tree, error) {
+	ss, err := e.sessions.Get(ctx, ttl)
+	return tree{ss, e.o.Base, e.acl, e.limits.Most}, err
 }
 
 // anyTree is tree for calls that concern no lease.
-func (e *ensemble) anyTree(ctx context.Context) (t tree, leave func(), err error) {
-	ss, leave, err := e.sessions.Any(ctx, min(usualTTL, e.maxTTL))
-	return tree{ss, e.o.Base, e.acl, e.limits.Most}, leave, err
+func (e *ensemble) anyTree(ctx context.Context) (tree, error) {
+	ss, err := e.sessions.Any(ctx, min(usualTTL, e.maxTTL))
+	return tree{ss, e.o.Base, e.acl, e.limits.Most}, err
 }
 
 // usualTTL is that of the session of calls that concern no lease: the default of the client.

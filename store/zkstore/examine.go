@@ -44,9 +44,9 @@ type ServerFacts struct {
 	Addr string
 	// Err is why it does not answer, or nil.
 	Err error
-	// Version is such as "3.8.0", and Mode such as "leader". They are empty if the server
-	// does not say, because its 4lw.commands.whitelist has no srvr.
-	Version, Mode string
+	// Version is such as "3.8.0". It is empty if the server does not say, because its
+	// 4lw.commands.whitelist has no srvr.
+	Version string
 	// Tick is its tickTime, 0 if its 4lw.commands.whitelist has no conf.
 	Tick time.Duration
 }
@@ -99,8 +99,7 @@ func (e *Examination) try(ctx context.Context, s *engine) error {
 	}
 	ctx, cancel := s.timed(ctx)
 	defer cancel()
-	if ss, leave, err := s.anyTree(ctx); err == nil {
-		defer leave()
+	if ss, err := s.anyTree(ctx); err == nil {
 		if answers, err := ss.Ask(ctx, zk.GetACL(s.o.Base)); err == nil {
 			acl, _ := answers[0].ACL()
 			e.Open = slices.ContainsFunc(acl, func(a zk.ACL) bool { return a.Scheme == "world" && a.Perms&^zk.PermRead != 0 })
@@ -123,9 +122,8 @@ func factsOf(ctx context.Context, addr string, timeout time.Duration) ServerFact
 		f.Err = err
 		return f
 	}
-	f.Mode = field(text, "Mode: ")
 	f.Version, _, _ = strings.Cut(field(text, "Zookeeper version: "), "-")
-	if f.Mode == "" && !strings.Contains(text, "whitelist") {
+	if field(text, "Mode: ") == "" && !strings.Contains(text, "whitelist") {
 		f.Err = errors.New("it serves nobody: " + cmp.Or(store.Excerpt(strings.TrimSpace(text)), "perhaps its ensemble has no majority"))
 	}
 	if text, err := askWord(ctx, addr, "conf"); err == nil {
@@ -158,8 +156,7 @@ func askWord(ctx context.Context, addr, word string) (string, error) {
 	if _, err := io.WriteString(c, word); err != nil {
 		return "", err
 	}
-	const most = 64 << 10
-	b, err := io.ReadAll(io.LimitReader(c, most))
+	b, err := io.ReadAll(io.LimitReader(c, 64<<10))
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("it has not answered: %w", ctx.Err())
 	}

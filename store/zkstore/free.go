@@ -10,9 +10,6 @@ import "sync"
 type freeLocks struct {
 	mu   sync.Mutex
 	last map[string]lastPlace
-	// lag is how many transactions the servers made lately between the last one that a client knew
-	// and that of the place that it then asked for.
-	lag int64
 }
 
 // lastPlace is a place that was the only one when it was listed, of a lock whose node had no
@@ -35,12 +32,8 @@ func (f *freeLocks) add(name string, p lastPlace) {
 	f.last[name] = p
 }
 
-// made notes how many transactions it took until a place was made.
-func (f *freeLocks) made(lag int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.lag = lag
-}
+// underWay is how many transactions are often executed until another place is made.
+const underWay = 64
 
 // take forgets and returns the last place of a lock, or nil if it is unlikely to prove anything by
 // the time of another transaction: zxid is the last one that the servers have told. Without a
@@ -50,7 +43,7 @@ func (f *freeLocks) take(name string, zxid int64) *lastPlace {
 	defer f.mu.Unlock()
 	p, ok := f.last[name]
 	delete(f.last, name)
-	if !ok || zxid-p.gone+f.lag > int64(p.seq) {
+	if !ok || zxid-p.gone+underWay > int64(p.seq) {
 		return nil
 	}
 	return &p

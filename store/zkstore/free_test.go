@@ -52,7 +52,6 @@ func TestLastPlacePrecedes(t *testing.T) {
 // The last place of a lock is of use while few transactions are made, and once.
 func TestFreeLocks(t *testing.T) {
 	var f freeLocks
-	f.made(64)
 	p := lastPlace{seq: 200, gone: 1000}
 	for _, c := range []struct {
 		what string
@@ -96,11 +95,11 @@ func releaseOften(t *testing.T, s *engine, name string, ttl time.Duration, seq i
 // createAfter makes a place whose store expects it to follow last directly.
 func createAfter(t *testing.T, s *engine, name string, last lastPlace) *place {
 	t.Helper()
-	tr, leave, err := s.places.tree(t.Context(), 10*time.Second)
+	tr, err := s.places.tree(t.Context(), 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := tr.newPlace(request(name, 10*time.Second), leave)
+	p := tr.newPlace(request(name, 10*time.Second))
 	p.after = &last
 	if err := p.create(t.Context(), nil); err != nil {
 		t.Fatal(err)

@@ -282,7 +282,7 @@ func TestListFollowsTheChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.place = p
-	if g, err := w.look(t.Context()); g != nil || !w.paused || err != nil || p.own != nil || p.before.name != before.place.name {
+	if g, err := w.look(t.Context()); g != nil || !w.paused || err != nil || p.own != nil || p.before != before.place.name {
 		t.Fatalf("the first look: %+v, paused %v, %v, want to wait for %s", g, w.paused, err, before.place.name)
 	}
 	before.place.unwatch()

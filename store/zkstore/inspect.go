@@ -20,24 +20,19 @@ func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) 
 }
 
 func (s *engine) inspect(ctx context.Context, name string) (st store.State, err error) {
-	t, leave, err := s.anyTree(ctx)
+	t, err := s.anyTree(ctx)
 	if err != nil {
 		return st, err
 	}
-	defer leave()
 	if err := t.Sync(ctx); err != nil {
 		return st, err
 	}
 	if st, err = t.state(ctx, name, store.MaxQueue); err != nil {
 		return st, err
 	}
-	answers, err := t.Ask(ctx, zk.Read(t.notesOf(t.dir(name))))
-	if err != nil {
-		return st, err
-	}
-	n, _, err := answers[0].Node()
+	n, _, err := t.node(ctx, t.notesOf(t.dir(name)))
 	st.Broken = decodeJSON[notes](n.Data).shown(n.Changed, time.Now())
-	return st, explain(err, t.notesOf(t.dir(name)))
+	return st, err
 }
 
 // List implements driver.Engine.
@@ -47,11 +42,10 @@ func (s *engine) List(ctx context.Context, prefix string) ([]store.State, error)
 }
 
 func (s *engine) list(ctx context.Context, prefix string) ([]store.State, error) {
-	t, leave, err := s.anyTree(ctx)
+	t, err := s.anyTree(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
 	if err := t.Sync(ctx); err != nil {
 		return nil, err
 	}
@@ -166,7 +160,7 @@ func (t tree) holder(c numbered, rec record, ours bool) (store.Holder, time.Dura
 	if ours {
 		h := store.DecodeHolder(rec.Owner, rec.meta())
 		h.Broken = rec.Broken
-		return h, rec.ttl()
+		return h, rec.TTL
 	}
 	// Nobody can see the session's timeout.
 	return store.Holder{Owner: strings.TrimSuffix(c.name, c.digits()), Foreign: true}, t.most
@@ -178,17 +172,13 @@ const atOnce = 32
 // each calls do for 0 to n-1, some of them at the same time.
 func each(n int, do func(i int)) {
 	var wg sync.WaitGroup
-	next := make(chan int)
-	for range min(n, atOnce) {
+	room := make(chan struct{}, atOnce)
+	for i := range n {
+		room <- struct{}{}
 		wg.Go(func() {
-			for i := range next {
-				do(i)
-			}
+			do(i)
+			<-room
 		})
 	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
 	wg.Wait()
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // leaseKey identifies a lease.
@@ -14,13 +15,12 @@ type leaseKey struct{ name, owner string }
 
 // lease is a lease whose place is in a session of this store.
 type lease struct {
-	key    leaseKey
-	place  atomic.Pointer[place]
-	token  fence.Token
-	slot   int64
-	timer  *time.Timer
-	until  time.Time // when it ends unless it is renewed
-	broken bool      // it cannot be renewed
+	key   leaseKey
+	place atomic.Pointer[place]
+	token fence.Token
+	slot  int64
+	timer *time.Timer
+	until time.Time // when it ends unless it is renewed
 }
 
 // leases are the leases of a store. A lease that nobody renews is ended by a timer, since
@@ -86,34 +86,15 @@ func (t *leases) get(key leaseKey) *lease {
 	return t.all[key]
 }
 
-// extend makes the lease last for ttl from now, and never shortens it. It returns until when
-// the lease lasted before, and false if the lease is not kept any more or is broken.
-func (t *leases) extend(l *lease, ttl time.Duration) (before time.Time, kept bool) {
+// extend makes the lease last for ttl from now, and never shortens it. It returns false if the lease is
+// not kept any more.
+func (t *leases) extend(l *lease, ttl time.Duration) (kept bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.all[l.key] != l || l.broken {
-		return l.until, false
+	if kept = t.all[l.key] == l; kept {
+		l.until = time.Now().Add(max(ttl, time.Until(l.until)))
 	}
-	before = l.until
-	if until := time.Now().Add(ttl); until.After(l.until) {
-		l.until = until
-	}
-	return before, true
-}
-
-// endBroken has a lease that was broken end at that time at the latest. It is not extended
-// any more.
-func (t *leases) endBroken(l *lease, until time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.all[l.key] != l {
-		return
-	}
-	l.broken = true
-	if until.Before(l.until) {
-		l.until = until
-		l.timer.Reset(time.Until(until))
-	}
+	return kept
 }
 
 // remove removes a lease and reports whether it was kept.
@@ -128,12 +109,15 @@ func (t *leases) remove(l *lease) bool {
 	return true
 }
 
-// close stops all timers.
-func (t *leases) close() {
+// close stops all timers, and returns the sessions of the leases.
+func (t *leases) close() map[*zk.Session]bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended = true
+	in := make(map[*zk.Session]bool)
 	for _, l := range t.all {
 		l.timer.Stop()
+		in[l.place.Load().Session] = true
 	}
+	return in
 }

@@ -6,81 +6,67 @@ import (
 	"sync"
 
 	"github.com/leasehold-dev/leasehold/internal/audience"
-	"github.com/leasehold-dev/leasehold/internal/gate"
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // listener tells an audience whose leases were broken.
 type listener struct {
-	gate *gate.Gate
-
-	mu       sync.Mutex
-	asked    bool // NotifyBroken was called
 	audience audience.Audience
-	in       map[*zk.Session]bool // the sessions that have a watch
+	begin    sync.Once
 }
 
-// add adds f to the audience, until stop is called.
-func (l *listener) add(f func(owner string)) (stop func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.asked = true
-	return l.audience.Add(f)
-}
-
-// listen starts a watch for breaks in the session of t, unless it has one. The watch lasts
-// as long as the session. The caller is counted in the gate.
-func (l *listener) listen(t tree) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.asked || l.in[t.Session] {
-		return
-	}
-	if l.in == nil {
-		l.in = make(map[*zk.Session]bool)
-	}
-	l.in[t.Session] = true
-	l.gate.Stay()
-	go func() {
-		defer l.gate.Leave()
-		ctx, cancel := l.gate.Until(context.Background())
-		defer cancel()
-		l.follow(ctx, t)
-		select { // the session stays in l.in: without the right to look, a new watch would fail, too
-		case <-t.Over:
-		case <-ctx.Done():
+// NotifyBroken implements driver.Engine. The store has one watch, from the first call on.
+func (s *engine) NotifyBroken(f func(owner string)) (stop func()) {
+	stop = s.audience.Add(f)
+	s.begin.Do(func() {
+		if s.gate.Enter() == nil {
+			s.gate.Go(s.listen)
+			s.gate.Leave()
 		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.in, t.Session)
-	}()
+	})
+	return stop
 }
 
-// follow tells the audience of each lease that is broken. It returns if the session is over,
-// ctx ends or the server refuses.
-func (l *listener) follow(ctx context.Context, t tree) {
+// listen follows the breaks in one session after the other, until the store is closed.
+func (s *engine) listen() {
+	ctx, cancel := s.gate.Until(context.Background())
+	defer cancel()
 	told := int64(0)
+	for ctx.Err() == nil {
+		if t, err := s.anyTree(ctx); err == nil {
+			if told = s.follow(ctx, t, told); !t.Ended() {
+				return // the server refuses: it would refuse again
+			}
+		}
+		clock.Sleep(ctx, retryAfter)
+	}
+}
+
+// follow tells the audience of each lease that is broken and has a larger number than told, and returns
+// the last number. It ends if the session is over, ctx ends or the server refuses.
+func (s *engine) follow(ctx context.Context, t tree, told int64) int64 {
 	for {
 		watch := zk.WatchExists(t.notesDir()) // it also tells when the node is made
 		answers, err := t.Once(ctx, watch.Request())
 		if err != nil || answers[0].Err != nil && !errors.Is(answers[0].Err, zk.ErrNoNode) && !zk.Broken(answers[0].Err) {
-			return
+			return told
 		}
 		n, _, err := t.Get(ctx, t.notesDir())
 		if err != nil {
-			return
+			return told
 		}
 		now := decodeJSON[announced](n.Data)
 		for _, owner := range now.since(told) {
-			l.audience.Tell(owner)
+			s.audience.Tell(owner)
 		}
 		told = now.Count
 		select {
 		case <-watch.Over:
 		case <-t.Over:
-			return
+			return told
 		case <-ctx.Done():
-			return
+			return told
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestRequestsOfATurn(t *testing.T) {
 		for often, most := range map[bool]float64{false: 3.25, true: 2.25} {
 			l := request(fmt.Sprintf("alone %v of %d", often, clients), ttl)
 			if often {
-				releaseOften(t, stores[0], l.Name, ttl, 20)
+				releaseOften(t, stores[0], l.Name, ttl, 100)
 			}
 			before := requestsTo(t, server)
 			for range times {

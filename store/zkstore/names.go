@@ -103,11 +103,6 @@ func (c numbered) digits() string {
 	return c.name[len(c.name)-seqDigits:]
 }
 
-// word returns the word of the kind of a Store's place, as it stands in the name.
-func (c numbered) word() string {
-	return strings.TrimSuffix(c.name[len(protected)+markDigits:], c.digits())
-}
-
 // needsOthers reports whether what the place has depends on those before it. A place that
 // takes the whole lock is alone.
 func (c numbered) needsOthers() bool { return c.weight < c.spec.Limit }
@@ -129,9 +124,6 @@ type queue []numbered
 
 // queueOf orders the children of a lock's node. Children without a number are no places.
 func queueOf(names []string) queue {
-	if len(names) == 0 {
-		return nil
-	}
 	q := make(queue, 0, len(names))
 	for _, name := range names {
 		if c, ok := parseChild(name); ok {

@@ -101,6 +101,5 @@ func TestEpochsAreBounded(t *testing.T) {
 		if st, err := s.Inspect(t.Context(), "late epoch"); err != nil || st.Held {
 			t.Errorf("inspect: %+v, %v, want no place", st, err)
 		}
-		p.leave()
 	}
 }

@@ -39,8 +39,6 @@ const (
 	mostAnnounced = 32
 )
 
-func (n notes) encode() []byte { return encodeJSON(n) }
-
 // add returns the notes with a further lease that was broken. The oldest ones are dropped.
 func (n notes) add(b broken) notes {
 	all := slices.Clone(n.Broken[max(0, len(n.Broken)+1-mostNoted):])
@@ -77,8 +75,6 @@ type announced struct {
 	Count  int64    `json:"count"`
 	Owners []string `json:"owners"`
 }
-
-func (h announced) encode() []byte { return encodeJSON(h) }
 
 // add returns the data after the lease of one more owner was broken.
 func (h announced) add(owner string) announced {

@@ -176,14 +176,15 @@ func parseURL(raw string, given *Options) (o Options, err error) {
 		at = len(rest)
 	}
 	authority, rest := rest[:at], rest[at:]
-	identity, hosts, identified := cutLast(authority, "@")
+	last := strings.LastIndexByte(authority, '@')
+	hosts := authority[last+1:]
 	u, err := url.Parse(scheme + "://h" + rest)
 	if err != nil || u.Fragment != "" {
 		return o, fmt.Errorf("%w: the URL of an ensemble of ZooKeeper: in a password, write %%40 for @, %%2F for /, %%3F for ?, %%23 for # and %%25 for %%", store.ErrInvalid)
 	}
 	says := Options{Base: strings.TrimSuffix(u.Path, "/")}
-	if identified {
-		user, password, ok := strings.Cut(identity, ":")
+	if last >= 0 {
+		user, password, ok := strings.Cut(authority[:last], ":")
 		user, err1 := url.PathUnescape(user)
 		password, err2 := url.PathUnescape(password)
 		if !ok || user == "" || err1 != nil || err2 != nil {
@@ -199,14 +200,6 @@ func parseURL(raw string, given *Options) (o Options, err error) {
 	}
 	o.servers = strings.Split(hosts, ",")
 	return o.checked()
-}
-
-// cutLast is strings.Cut at the last separator: before it, and after it or all.
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return "", s, false
 }
 
 func (o *Options) parseQuery(q url.Values) error {

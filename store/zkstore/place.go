@@ -20,8 +20,7 @@ import (
 // have the lock.
 type place struct {
 	tree
-	leave func() // of the session
-	dir   string
+	dir string
 	numbered
 	mark   string // of the node that was asked for, or empty
 	czxid  int64  // 0 until the node was made
@@ -35,8 +34,8 @@ type place struct {
 func (p *place) path() string { return p.dir + "/" + p.name }
 
 // newPlace returns a place for the lease, which is not made yet.
-func (t tree) newPlace(l store.Lease, leave func()) *place {
-	return &place{tree: t, leave: leave, dir: t.dir(l.Name), record: recordOf(l), numbered: numbered{spec: specOf(l.Kind), weight: max(l.Weight, 1)}}
+func (t tree) newPlace(l store.Lease) *place {
+	return &place{tree: t, dir: t.dir(l.Name), record: recordOf(l), numbered: numbered{spec: specOf(l.Kind), weight: max(l.Weight, 1)}}
 }
 
 // create makes the node of a place, in one transaction with the end of the place old unless that is nil,
@@ -180,20 +179,16 @@ var errRemoved = errors.New("another client has removed the place in the queue")
 // before its owner was notified of it, or an earlier lease of the same attempt was broken. It
 // returns errRemoved if the place is gone.
 func (p *place) unbroken(ctx context.Context) error {
-	answers, err := p.Ask(ctx, zk.Read(p.path()), zk.Read(p.notesOf(p.dir)))
-	if err != nil {
-		return err
-	}
-	n, ok, err := answers[0].Node()
+	n, ok, err := p.Get(ctx, p.path())
 	if err != nil {
 		return err
 	}
 	if !ok {
 		return errRemoved
 	}
-	noted, _, err := answers[1].Node()
+	noted, _, err := p.node(ctx, p.notesOf(p.dir))
 	if err != nil {
-		return explain(err, p.notesOf(p.dir))
+		return err
 	}
 	rec, _ := decodeRecord(n.Data)
 	if rec.Broken || decodeJSON[notes](noted.Data).refuses(rec.Owner, rec.Attempt) {
@@ -209,7 +204,6 @@ func (p *place) removeNow(ctx context.Context) error {
 		return err
 	}
 	p.unwatch()
-	p.leave()
 	return nil
 }
 
@@ -226,7 +220,6 @@ type places struct {
 	gate     *gate.Gate
 	leases   leases
 	rejoined unclaimed.Places[reserved]
-	listener listener
 	free     freeLocks
 }
 
@@ -242,20 +235,18 @@ func (s *places) enqueue(ctx context.Context, l store.Lease) (*place, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	t, leave, err := s.tree(ctx, l.TTL)
+	t, err := s.tree(ctx, l.TTL)
 	if err != nil {
 		return nil, err
 	}
-	p := t.newPlace(l, leave)
-	known := t.Zxid()
+	p := t.newPlace(l)
 	if p.spec == rule.Mutex {
-		p.after = s.free.take(l.Name, known)
+		p.after = s.free.take(l.Name, t.Zxid())
 	}
 	if err := p.create(ctx, nil); err != nil {
 		s.withdraw(ctx, p, func() {})
 		return nil, err
 	}
-	s.free.made(p.czxid - known)
 	return p, nil
 }
 
@@ -263,32 +254,24 @@ func (s *places) enqueue(ctx context.Context, l store.Lease) (*place, error) {
 // is there all the same, it calls made and removes the node, in the background.
 func (s *places) withdraw(ctx context.Context, p *place, made func()) {
 	if ctx.Err() == nil || p.mark == "" {
-		p.leave()
 		return
 	}
-	s.gate.Stay()
-	go func() {
-		defer s.gate.Leave()
-		if found, _ := p.adopt(context.Background()); !found {
-			p.leave()
-			return
+	s.gate.Go(func() {
+		if found, _ := p.adopt(context.Background()); found {
+			made()
+			s.remove(p)
 		}
-		made()
-		s.remove(p)
-	}()
+	})
 }
 
 // remove removes the node of a place in the background.
 func (s *places) remove(p *place) {
-	s.gate.Stay()
-	go func() {
-		defer s.gate.Leave()
-		defer p.leave()
+	s.gate.Go(func() {
 		p.unwatch()
 		if _, _, err := p.delete(context.Background()); err != nil && !p.Ended() {
 			s.o.Logger.Warn("cannot remove a place in the queue of a lock", "node", p.path(), "err", err)
 		}
-	}()
+	})
 }
 
 // expired ends a lease that nobody has renewed, or a place that nobody has claimed. Timers
@@ -322,6 +305,5 @@ func (s *places) grant(ctx context.Context, p *place, l store.Lease, at clock.In
 func (s *places) keep(l store.Lease, p *place) *lease {
 	h := newLease(l.Name, p)
 	s.leases.add(h, l.TTL, s.expired)
-	s.listener.listen(p.tree)
 	return h
 }

@@ -46,16 +46,10 @@ func (q queue) nativeBefore(i int) int {
 	return i
 }
 
-// hurdle is what a waiter watches: a change that comes no later than its turn.
-type hurdle struct {
-	// name is the place whose end or other change the waiter waits for.
-	name string
-}
+// anyPlace is what a waiter watches whose turn may come with the end of any place.
+const anyPlace = ""
 
-// anyPlace is the hurdle of a waiter whose turn may come with the end of any place.
-var anyPlace hurdle
-
-// hurdleOf returns what the place q[me], which waits, watches. As few waiters as possible
+// hurdleOf returns the place that q[me], which waits, watches: it changes no later than its turn comes. As few waiters as possible
 // watch one place, so that its end does not wake many for nothing:
 //
 //   - a reader watches the last place before its own that is not a reader's;
@@ -63,17 +57,17 @@ var anyPlace hurdle
 //     make room for it, if there are several holders and they need not all leave;
 //   - all others watch the place before their own, and in a semaphore are told as well
 //     when that place gets its slot.
-func (q queue) hurdleOf(me int) hurdle {
+func (q queue) hurdleOf(me int) (name string) {
 	p := q[me]
 	if p.spec == rule.ReadWrite && p.needsOthers() {
 		for i := me - 1; i >= 0; i-- {
 			if q[i].spec != p.spec || !q[i].needsOthers() {
-				return hurdle{q[i].name}
+				return q[i].name
 			}
 		}
 	}
 	if holders := q.holders(); me == holders && holders > 1 && p.needsOthers() {
 		return anyPlace
 	}
-	return hurdle{q[me-1].name}
+	return q[me-1].name
 }

@@ -19,9 +19,8 @@ type record struct {
 	Attempt string `json:"attempt,omitempty"`
 	Meta    string `json:"meta,omitempty"`
 	// MetaBytes is the meta instead if it is not UTF-8.
-	MetaBytes []byte `json:"meta64,omitempty"`
-	// TTL is in microseconds.
-	TTL int64 `json:"ttl"`
+	MetaBytes []byte        `json:"meta64,omitempty"`
+	TTL       time.Duration `json:"ttl"`
 	// Token is set if the node was made anew, in another session: it is the token of the first
 	// node. Readers that have agreed have the token that they share here.
 	Token fence.Token `json:"token,omitempty"`
@@ -40,7 +39,7 @@ type seat struct {
 }
 
 func recordOf(l store.Lease) record {
-	r := record{Owner: l.Owner, Attempt: l.Attempt, TTL: micros(l.TTL)}
+	r := record{Owner: l.Owner, Attempt: l.Attempt, TTL: l.TTL}
 	if utf8.ValidString(l.Meta) {
 		r.Meta = l.Meta
 	} else {
@@ -48,9 +47,6 @@ func recordOf(l store.Lease) record {
 	}
 	return r
 }
-
-// micros returns d in microseconds, rounded up.
-func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
 func (r record) encode() []byte { return encodeJSON(r) }
 
@@ -78,10 +74,6 @@ func decodeRecord(data []byte) (record, bool) {
 		return record{}, false
 	}
 	return r, true
-}
-
-func (r record) ttl() time.Duration {
-	return time.Duration(min(r.TTL, int64(1<<62/time.Microsecond))) * time.Microsecond
 }
 
 func (r record) meta() string {

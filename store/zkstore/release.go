@@ -1,8 +1,8 @@
 package zkstore
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/rule"
@@ -34,12 +34,10 @@ func (s *places) release(ctx context.Context, r store.ReleaseRequest) (done bool
 			return false, nil
 		}
 		there, zxid, err := p.delete(ctx)
-		switch {
-		case err != nil && !p.Ended():
+		if err != nil && !p.Ended() {
 			return false, err // the lease is kept, for another call
-		case s.leases.remove(h):
-			p.leave()
 		}
+		s.leases.remove(h)
 		if err == nil && there {
 			if p.sole && zxid != 0 {
 				s.free.add(r.Name, lastPlace{p.seq, zxid})
@@ -47,11 +45,10 @@ func (s *places) release(ctx context.Context, r store.ReleaseRequest) (done bool
 			return true, nil
 		}
 	}
-	t, leave, err := s.anyTree(ctx)
+	t, err := s.anyTree(ctx)
 	if err != nil {
 		return false, err
 	}
-	defer leave()
 	for {
 		f, ok, err := t.find(ctx, r.Name, r.Owner)
 		if err != nil || !ok || f.record.isOfAnother(r) {
@@ -73,7 +70,7 @@ func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, n
 		return false, err
 	}
 	queued, done, err := s.places.rejoin(ctx, r, next)
-	if !done && err == nil {
+	if !done && (err == nil || errors.Is(err, store.ErrNotHeld)) {
 		done, err = s.places.release(ctx, r)
 	}
 	if err == nil && !done {
@@ -82,23 +79,19 @@ func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, n
 	return queued, s.failed(ctx, "release", r.Name, err)
 }
 
-// rejoin releases the lease and makes a place. It returns done false and no error if that cannot be
-// done in one transaction: then nothing has changed.
+// rejoin releases the lease and makes a place. It returns done false, and no error or store.ErrNotHeld, if
+// that cannot be done in one transaction: then nothing has changed.
 func (s *places) rejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued, done bool, err error) {
 	h, start := s.leases.get(leaseKey{r.Name, r.Owner}), s.clock.Now()
-	old, leave, err := s.held(ctx, h, r, next.TTL)
-	if old == nil {
-		return false, false, cmp.Or(err, ctx.Err())
+	old, err := s.held(ctx, h, r, next.TTL)
+	if err != nil || old.spec != rule.Mutex || !next.Kind.IsMutex() || old.record.isOfAnother(r) {
+		return false, false, err
 	}
-	if old.spec != rule.Mutex || !next.Kind.IsMutex() || old.record.isOfAnother(r) {
-		leave()
-		return false, false, nil
-	}
-	p := old.newPlace(next.Lease, leave)
+	p := old.newPlace(next.Lease)
 	err = p.create(ctx, old)
 	made := func() {
-		if h != nil && s.leases.remove(h) {
-			old.leave()
+		if h != nil {
+			s.leases.remove(h)
 		}
 	}
 	if done = p.czxid != 0; done {
@@ -108,8 +101,9 @@ func (s *places) rejoin(ctx context.Context, r store.ReleaseRequest, next store.
 		s.withdraw(ctx, p, made)
 		return false, done, ctx.Err() // without that, the servers refuse the new place: the release alone may do
 	}
-	nobody, err := p.waitsForNobody(ctx)
-	if err != nil || nobody || !s.rejoined.Put(next.Lease, reserved{p, start}, func() { s.expired(p) }) {
+	q, me, err := p.queue(ctx)
+	p.early = &q
+	if err != nil || me <= 0 || !s.rejoined.Put(next.Lease, reserved{p, start}, func() { s.expired(p) }) {
 		if p.removeNow(ctx) != nil {
 			s.remove(p)
 		}
@@ -118,35 +112,22 @@ func (s *places) rejoin(ctx context.Context, r store.ReleaseRequest, next store.
 	return true, true, nil
 }
 
-// held returns the place of the lease in the session of that TTL, which it enters: h or, if that is nil,
-// the lease of another store. It returns nil if there is none, or h is in another session.
-func (s *places) held(ctx context.Context, h *lease, r store.ReleaseRequest, ttl time.Duration) (old *place, leave func(), err error) {
+// held returns the place of the lease in the session of that TTL: h or, if that is nil,
+// the lease of another store. It returns store.ErrNotHeld if there is none, or h is in another session.
+func (s *places) held(ctx context.Context, h *lease, r store.ReleaseRequest, ttl time.Duration) (*place, error) {
 	if h != nil {
-		if old = h.place.Load(); old.Ended() || old.Class() != s.limits.Class(ttl) {
-			return nil, nil, nil
+		if p := h.place.Load(); !p.Ended() && p.Class() == s.limits.Class(ttl) {
+			return p, nil
 		}
-		return old, old.Enter(), nil
+		return nil, store.ErrNotHeld
 	}
-	t, leave, err := s.tree(ctx, ttl)
+	t, err := s.tree(ctx, ttl)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	f, ok, err := t.find(ctx, r.Name, r.Owner)
-	if err != nil || !ok || !f.held() {
-		leave()
-		return nil, nil, err
+	if err == nil && (!ok || !f.held()) {
+		err = store.ErrNotHeld
 	}
-	return &place{tree: t, dir: t.dir(r.Name), numbered: f.numbered, record: f.record}, leave, nil
-}
-
-// waitsForNobody reports whether a new place has the lock at once.
-func (p *place) waitsForNobody(ctx context.Context) (bool, error) {
-	if p.early == nil {
-		q, err := p.children(ctx, p.dir)
-		if err != nil {
-			return false, err
-		}
-		p.early = &q
-	}
-	return p.early.find(p.name) == 0, nil
+	return &place{tree: t, dir: t.dir(r.Name), numbered: f.numbered, record: f.record}, err
 }

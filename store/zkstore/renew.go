@@ -3,41 +3,21 @@ package zkstore
 import (
 	"context"
 	"errors"
-	"sync"
-	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
-// Renew implements driver.Engine. All leases in one session are renewed by one write, after
-// which the server is asked for each of them.
+// Renew implements driver.Engine. All leases in one session are renewed by one write (see
+// zk.Session.Prove), after which the server is asked for each of them.
 func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
 	start := s.clock.Now()
-	s.places.leases.prove(ctx, leases, start)
 	each(len(leases), func(i int) {
 		errs[i] = s.failed(ctx, "renew", leases[i].Name, s.places.renew(ctx, leases[i], start, change{}))
 	})
 	return errs
-}
-
-// prove proves once for each session of these leases that it lives. If it fails, the
-// renewal of each lease tries again, and says why.
-func (t *leases) prove(ctx context.Context, of []store.Lease, start clock.Instant) {
-	sessions := make(map[*zk.Session]bool)
-	var wg sync.WaitGroup
-	for _, l := range of {
-		h := t.get(leaseKey{l.Name, l.Owner})
-		if h == nil || sessions[h.place.Load().Session] {
-			continue
-		}
-		ss := h.place.Load().Session
-		sessions[ss] = true
-		wg.Go(func() { _, _ = ss.Prove(ctx, start) })
-	}
-	wg.Wait()
 }
 
 // Downgrade implements driver.Engine: it replaces the writer's place by a reader's with the
@@ -89,34 +69,30 @@ func (c change) admits(t tree, p numbered, rec record, l store.Lease) error {
 // reader, renew makes the place anew.
 func (s *places) renew(ctx context.Context, l store.Lease, start clock.Instant, c change) error {
 	h := s.leases.get(leaseKey{l.Name, l.Owner})
-	var until time.Time // when it ends without this renewal
 	if h != nil {
 		p := h.place.Load()
 		if err := c.admits(p.tree, p.numbered, p.record, l); err != nil {
 			return err
 		}
-		if anew := c.read && !p.needsOthers(); !anew {
-			var kept bool
-			if until, kept = s.leases.extend(h, l.TTL); kept && p.Class() >= l.TTL && !p.Ended() {
-				done, err := s.renewInPlace(ctx, h, l, start, c.join)
-				if errors.Is(err, errBroken) {
-					s.leases.endBroken(h, until)
-				}
-				if done || err != nil {
-					return err
-				}
+		if anew := c.read && !p.needsOthers(); !anew && p.Class() >= l.TTL && !p.Ended() {
+			done, err := s.renewInPlace(ctx, h, l, start, c.join)
+			if err != nil || done && s.leases.extend(h, l.TTL) {
+				return err
 			}
 		}
 	}
-	ss, leave, err := s.tree(ctx, max(l.TTL, ttlOf(h, s.maxTTL)))
+	ttl := l.TTL
+	if h != nil {
+		ttl = max(ttl, min(h.place.Load().record.TTL, s.maxTTL))
+	}
+	ss, err := s.tree(ctx, ttl)
 	if err != nil {
 		return err
 	}
-	defer func() { leave() }()
 	// gone forgets the lease, and is the result if the owner does not have it any more.
 	gone := func() error {
-		if h != nil && s.leases.remove(h) {
-			h.place.Load().leave()
+		if h != nil {
+			s.leases.remove(h)
 		}
 		return store.ErrNotHeld
 	}
@@ -128,18 +104,12 @@ func (s *places) renew(ctx context.Context, l store.Lease, start clock.Instant, 
 		case !ok || !f.held():
 			return gone()
 		case f.record.Broken:
-			if h != nil && !until.IsZero() {
-				s.leases.endBroken(h, until)
-			}
 			return errBroken
-		case f.record.ttl() > ss.Class(): // it lasts longer than is asked for
-			longer, leaveLonger, err := s.tree(ctx, min(f.record.ttl(), s.maxTTL))
-			if err != nil {
+		case f.record.TTL > ss.Class(): // it lasts longer than is asked for
+			if ss, err = s.tree(ctx, min(f.record.TTL, s.maxTTL)); err != nil {
 				return err
 			}
-			leave()
-			ss, leave = longer, leaveLonger
-			f.record.TTL = min(f.record.TTL, micros(s.maxTTL))
+			f.record.TTL = min(f.record.TTL, s.maxTTL)
 		}
 		if err := c.admits(ss, f.numbered, f.record, l); err != nil {
 			return err
@@ -163,14 +133,6 @@ func (s *places) renew(ctx context.Context, l store.Lease, start clock.Instant, 
 	}
 }
 
-// ttlOf returns the TTL of the lease, 0 if it is nil.
-func ttlOf(h *lease, most time.Duration) time.Duration {
-	if h == nil {
-		return 0
-	}
-	return min(h.place.Load().record.ttl(), most)
-}
-
 // renewInPlace renews a lease in the session that it is in. done is false if it is no
 // longer there.
 func (s *places) renewInPlace(ctx context.Context, h *lease, l store.Lease, start clock.Instant, join bool) (done bool, err error) {
@@ -192,7 +154,7 @@ func (s *places) renewInPlace(ctx context.Context, h *lease, l store.Lease, star
 			return false, errBroken
 		}
 		rec := p.record
-		rec.TTL = max(rec.TTL, micros(l.TTL))
+		rec.TTL = max(rec.TTL, l.TTL)
 		if join && rec.Attempt != l.Attempt {
 			rec.Attempt = ""
 		}
@@ -217,46 +179,40 @@ func (s *places) renewInPlace(ctx context.Context, h *lease, l store.Lease, star
 // move makes the place anew in a session of this store, with the same number, in one
 // transaction. It returns false if the place has changed meanwhile.
 func (s *places) move(ctx context.Context, ss tree, f found, l store.Lease, start clock.Instant, c change, old *lease) (bool, error) {
-	rec, to, word := f.record, f.numbered, f.word()
+	rec, to := f.record, f.numbered
 	rec.Token = tokenOf(f.record, f.czxid)
-	rec.TTL = max(rec.TTL, micros(l.TTL))
+	rec.TTL = max(rec.TTL, l.TTL)
 	if c.join && rec.Attempt != l.Attempt {
 		rec.Attempt = ""
 	}
 	if c.read && !f.needsOthers() {
-		to.weight, word = 1, kindWord(to.spec, 1)
+		to.weight = 1
 		rec.Token = downgraded(rec.Token)
 		rec = rec.first(to, f.czxid)
 	}
-	to.name = protected + newMark(l.Owner) + word + f.digits()
-	p := &place{tree: ss, leave: ss.Enter(), dir: ss.dir(l.Name), record: rec, czxid: f.czxid, numbered: to}
+	to.name = placeName(newMark(l.Owner), to.spec, to.weight) + f.digits()
+	p := &place{tree: ss, dir: ss.dir(l.Name), record: rec, czxid: f.czxid, numbered: to}
 	// Once sent, the transaction counts, even if the caller gives up.
 	lasting := context.WithoutCancel(ctx)
-	type result struct {
-		moved bool
-		err   error
-	}
-	done := make(chan result, 1)
-	s.gate.Stay()
-	go func() {
-		defer s.gate.Leave()
-		moved, err := ss.replace(lasting, p, p.dir+"/"+f.name, f.version)
-		if moved {
-			if old != nil && s.leases.remove(old) {
-				old.place.Load().leave()
-			}
-			s.keep(l, p)
-		} else {
-			p.leave()
+	var moved bool
+	var err error
+	done := make(chan struct{})
+	s.gate.Go(func() {
+		defer close(done)
+		if moved, err = ss.replace(lasting, p, p.dir+"/"+f.name, f.version); !moved {
+			return
 		}
-		done <- result{moved, err}
-	}()
+		if old != nil {
+			s.leases.remove(old)
+		}
+		s.keep(l, p)
+	})
 	select {
-	case r := <-done:
-		if r.err == nil && r.moved {
-			_, r.err = ss.Prove(ctx, start)
+	case <-done:
+		if err == nil && moved {
+			_, err = ss.Prove(ctx, start)
 		}
-		return r.moved, r.err
+		return moved, err
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}

@@ -16,6 +16,7 @@ type engine struct {
 	gate   *gate.Gate
 	places *places
 	marks  marks
+	listener
 }
 
 // Open returns a store on the ensemble that a URL names:
@@ -51,7 +52,7 @@ func openEngine(ctx context.Context, o *Options) (*engine, error) {
 		return nil, err
 	}
 	e, g := newEnsemble(checked), gate.New(store.ErrClosed)
-	s := &engine{ensemble: e, gate: g, places: &places{ensemble: e, gate: g, listener: listener{gate: g}}}
+	s := &engine{ensemble: e, gate: g, places: &places{ensemble: e, gate: g}}
 	ctx, cancel := s.timed(ctx)
 	defer cancel()
 	if err := e.open(ctx); err != nil {
@@ -97,20 +98,16 @@ func (s *engine) Close() error {
 	if s.gate.Enter() != nil {
 		return nil // it is closed already
 	}
-	idle, first := s.gate.Close()
+	idle, _ := s.gate.Close()
 	s.places.abandon()
 	s.gate.Leave()
-	if !first {
-		return nil
-	}
 	timer := time.NewTimer(s.o.Timeout)
 	defer timer.Stop()
 	select {
 	case <-idle:
 	case <-timer.C:
 	}
-	s.places.leases.close()
-	s.ensemble.close()
+	s.ensemble.close(s.places.leases.close())
 	return nil
 }
 

@@ -45,11 +45,10 @@ func lineupOf(a zk.Answer) (lineup, error) {
 // earlyOf returns the places that the answer to zk.List shows, or nil if they have to be asked for
 // again.
 func earlyOf(a zk.Answer) *lineup {
-	q, err := lineupOf(a)
-	if err != nil {
-		return nil
+	if q, err := lineupOf(a); err == nil {
+		return &q
 	}
-	return &q
+	return nil
 }
 
 // lineup is a queue.
@@ -62,39 +61,34 @@ type lineup struct {
 	asOf clock.Instant
 }
 
+// node returns a node; ok is false if there is none.
+func (t tree) node(ctx context.Context, path string) (n zk.Node, ok bool, err error) {
+	n, ok, err = t.Get(ctx, path)
+	return n, ok, explain(err, path)
+}
+
 // makeParents makes the nodes of a path. They remain when they are empty.
 func (t tree) makeParents(ctx context.Context, p string) error {
-	var missing []string
-	for ; p != "/"; p = path.Dir(p) {
-		_, ok, err := t.Get(ctx, p)
-		if err != nil {
-			return explain(err, p)
-		}
-		if ok {
-			break
-		}
-		missing = append(missing, p)
+	if _, ok, err := t.node(ctx, p); ok || err != nil {
+		return err
 	}
-	for i := len(missing) - 1; i >= 0; i-- {
-		err := t.Do(ctx, zk.Create(missing[i], nil, t.acl, zk.Persistent))
-		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
-			return explain(err, missing[i])
-		}
+	if err := t.makeParents(ctx, path.Dir(p)); err != nil {
+		return err
 	}
-	return nil
+	err := t.Do(ctx, zk.Create(p, nil, t.acl, zk.Persistent))
+	if errors.Is(err, zk.ErrNodeExists) {
+		return nil
+	}
+	return explain(err, p)
 }
 
 // makeDir makes the node that has the places of a lock. The servers remove it when it is
 // empty for a while. The notes about broken leases outlast it, so makeDir says again that
 // there are some.
 func (t tree) makeDir(ctx context.Context, dir string) error {
-	answers, err := t.Ask(ctx, zk.Read(t.notesOf(dir)))
+	_, noted, err := t.node(ctx, t.notesOf(dir))
 	if err != nil {
 		return err
-	}
-	_, noted, err := answers[0].Node()
-	if err != nil {
-		return explain(err, t.notesOf(dir))
 	}
 	var data []byte
 	if noted {

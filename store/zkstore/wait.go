@@ -52,11 +52,8 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 		}
 	}()
 	g, err := w.run(ctx)
-	if err != nil {
-		return store.Grant{}, err
-	}
-	returned = true
-	return g, nil
+	returned = err == nil
+	return g, err
 }
 
 // run waits, in one place after the other if the session ends meanwhile.
@@ -78,7 +75,6 @@ func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 			w.reason(q)
 		}
 		if w.place != nil && w.place.Ended() {
-			w.place.leave()
 			w.place, w.paused = nil, false
 		}
 		clock.Sleep(ctx, retryAfter)
@@ -149,7 +145,6 @@ func (w *waiting) lookAtQueue(ctx context.Context) (g *store.Grant, err error) {
 	case me < 0 && w.place.Ended():
 		return nil, w.place.Reason()
 	case me < 0:
-		w.place.leave()
 		w.place = nil
 		return nil, store.ErrNotHeld
 	}
@@ -277,7 +272,6 @@ func (w *waiting) granted(ctx context.Context, q lineup) (store.Grant, error) {
 	}
 	switch {
 	case errors.Is(err, errRemoved):
-		w.place.leave()
 		w.place = nil
 		return store.Grant{}, store.ErrNotHeld
 	case errors.Is(err, errBroken) && w.place.removeNow(ctx) == nil:
@@ -287,16 +281,13 @@ func (w *waiting) granted(ctx context.Context, q lineup) (store.Grant, error) {
 		return store.Grant{}, err
 	}
 	g, err := w.s.places.grant(ctx, w.place, w.r.Lease, at)
-	if err != nil {
-		return store.Grant{}, err
-	}
 	g.Since = max(0, min(proven, w.s.clock.Now()).Sub(w.start))
-	return g, nil
+	return g, err
 }
 
 // watched is what the waiter at a place watches.
 type watched struct {
-	before hurdle
+	before string
 	set    *zk.Watch // nil: nothing is watched
 	// first is the answer about the first place of the queue, as it was then.
 	firstName string
@@ -365,7 +356,7 @@ func (p *place) watch(ctx context.Context, q lineup, me int) (again bool, err er
 		return false, nil
 	}
 	p.unwatch()
-	w := watched{before: h, set: zk.WatchNode(p.dir + "/" + h.name), firstName: q.queue[0].name, asOf: p.Proven(), noted: q.noted}
+	w := watched{before: h, set: zk.WatchNode(p.dir + "/" + h), firstName: q.queue[0].name, asOf: p.Proven(), noted: q.noted}
 	if h == anyPlace {
 		w.set = zk.WatchList(p.dir)
 	}
@@ -374,13 +365,13 @@ func (p *place) watch(ctx context.Context, q lineup, me int) (again bool, err er
 	case next:
 		w.own = zk.WatchNode(p.path())
 		requests = append(requests, w.own.Request(), zk.List(p.dir))
-	case h.name != w.firstName:
+	case h != w.firstName:
 		requests = append(requests, zk.Read(p.dir+"/"+w.firstName))
 	}
 	answers, err := p.Once(ctx, requests...)
 	if err == nil {
 		w.first = answers[0]
-		if h.name != w.firstName {
+		if h != w.firstName {
 			w.first = answers[1]
 		}
 		again, err = w.answered(p, answers[0], q.queue)
@@ -417,7 +408,7 @@ func (w *watched) answered(p *place, a zk.Answer, q queue) (again bool, err erro
 	n, ok, err := a.Node()
 	if ok && hasSeats(p.spec) { // it may have got its slot just before
 		rec, _ := decodeRecord(n.Data)
-		return rec.Agreed && q.find(w.before.name) >= q.holders(), err
+		return rec.Agreed && q.find(w.before) >= q.holders(), err
 	}
 	return !ok, err
 }

@@ -12,7 +12,7 @@ import (
 // soundEnsemble returns an ensemble without findings.
 func soundEnsemble() zkstore.Examination {
 	return zkstore.Examination{Known: true, Voters: 3, Tick: 2 * time.Second, MaxTTL: 36 * time.Second, RoundTrip: time.Millisecond,
-		Servers: []zkstore.ServerFacts{{Addr: "a:2181", Mode: "leader", Version: "3.8.0", Tick: 2 * time.Second}, {Addr: "b:2181"}, {Addr: "c:2181"}}}
+		Servers: []zkstore.ServerFacts{{Addr: "a:2181", Version: "3.8.0", Tick: 2 * time.Second}, {Addr: "b:2181"}, {Addr: "c:2181"}}}
 }
 
 var zookeeperCases = []struct {

@@ -109,25 +109,20 @@ func (a Answer) Each(n int) (all []Answer, err error) {
 		return nil, a.Err
 	}
 	for f := (fields{rest: a.body}); ; {
-		op, done := f.int(), f.take(1)
+		op, done := f.int(), f.take(1)[0] != 0
 		f.int()
-		switch {
-		case f.short:
+		if f.short || done && len(all) != n {
 			return nil, errStrange
-		case done[0] != 0 && len(all) != n:
-			return nil, errStrange
-		case done[0] != 0:
+		}
+		if done {
 			return all, err
 		}
-		start := f.rest
+		start, failed := f.rest, error(nil)
 		switch op {
 		case -1:
-			failed := errorOf(f.int())
-			if errors.Is(failed, errOfAnother) {
+			if failed = errorOf(f.int()); errors.Is(failed, errOfAnother) {
 				failed = nil
 			}
-			all, err = append(all, Answer{Err: failed}), cmp.Or(err, failed)
-			continue
 		case opCreate:
 			f.bytes()
 		case opCreate2: // not of ZooKeeper 3.8, which answers it as opCreate
@@ -139,7 +134,7 @@ func (a Answer) Each(n int) (all []Answer, err error) {
 		default:
 			return nil, errStrange
 		}
-		all = append(all, Answer{body: start[:len(start)-len(f.rest)], zxid: a.zxid})
+		all, err = append(all, Answer{Err: failed, body: start[:len(start)-len(f.rest)], zxid: a.zxid}), cmp.Or(err, failed)
 	}
 }
 

@@ -114,25 +114,35 @@ func (ss *Session) Proven() clock.Instant {
 	return ss.contact.proven
 }
 
-// Prove waits until the session certainly lives for its class from at on, or from later.
+// Prove waits until the session certainly lives for its class from at on, or from later. If several
+// callers need a write for that, one makes it.
 func (ss *Session) Prove(ctx context.Context, at clock.Instant) (clock.Instant, error) {
 	for {
 		ss.mu.Lock()
-		proven, written := ss.contact.proven, ss.contact.written
+		proven, write := ss.contact.proven, max(ss.contact.written, ss.asked) < at
 		var changed <-chan struct{}
-		if proven < at {
+		switch {
+		case proven >= at:
+		case write:
+			ss.asked = ss.pool.o.Clock.Now()
+		default:
 			changed = ss.changedLocked()
 		}
 		ss.mu.Unlock()
 		switch {
 		case proven >= at:
 			return proven, nil
-		case written < at:
+		case write:
 			// A write that changes nothing. Unlike a read or a sync, a majority accepts it.
-			if _, err := ss.Commit(ctx, Check(ss.pool.o.Base, AnyVersion)); err != nil {
-				return 0, err
+			_, err := ss.Commit(ctx, Check(ss.pool.o.Base, AnyVersion))
+			if err == nil {
+				continue
 			}
-			continue
+			ss.mu.Lock()
+			defer ss.mu.Unlock()
+			ss.asked = 0
+			ss.notifyLocked() // others ask for themselves
+			return 0, err
 		}
 		select { // the next touch
 		case <-changed:

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -30,7 +31,6 @@ type conn struct {
 	xid     int32     // of the last request
 	sent    []pending // not yet answered, in order
 	broken  bool
-	why     error // why this side has given the connection up, or nil
 }
 
 // pending is a request that is not yet answered: the one of that index in its batch.
@@ -170,37 +170,24 @@ func (c *conn) start() {
 }
 
 // flush writes what is to be sent. Goroutines that are about to send something go first: their
-// requests then leave with the same write. A caller leaves more than a little to another goroutine:
-// a server that takes nothing must not hold it up.
-func (c *conn) flush(caller bool) {
-	runtime.Gosched()
-	c.mu.Lock()
-	if caller && len(c.out) > fewBytes {
+// requests then leave with the same write.
+func (c *conn) flush() {
+	for more := true; more; {
+		runtime.Gosched()
+		c.mu.Lock()
+		out := c.out
+		c.out = nil
 		c.mu.Unlock()
-		go c.flush(false)
-		return
-	}
-	out := c.out
-	c.out = nil
-	c.mu.Unlock()
-	_, err := c.Write(out)
-	if err != nil {
-		c.Close() // the reader notices
-	}
-	c.mu.Lock()
-	c.writing = err == nil && len(c.out) > 0
-	more := c.writing
-	c.mu.Unlock()
-	if more {
-		go c.flush(false)
+		_, err := c.Write(out)
+		if err != nil {
+			c.Close() // the reader notices
+		}
+		c.mu.Lock()
+		more = err == nil && len(c.out) > 0
+		c.writing = more
+		c.mu.Unlock()
 	}
 }
-
-// What certainly fits into the buffer of a socket.
-const (
-	fewRequests = 16
-	fewBytes    = 4 << 10
-)
 
 // ask sends requests, one right after the other. If the connection has broken, the answers are
 // lost.
@@ -228,14 +215,11 @@ func (c *conn) ask(requests ...Request) *batch {
 		c.out = appendInt(appendInt(appendInt(c.out, int32(8+len(r.body))), c.xid), r.op)
 		c.out = append(c.out, r.body...)
 	}
-	idle, few := !c.writing && !c.broken, len(c.sent) <= fewRequests && len(c.out) <= fewBytes
+	idle := !c.writing && !c.broken
 	c.writing = c.writing || idle
 	c.mu.Unlock()
-	switch {
-	case idle && few: // this saves a switch to another goroutine
-		c.flush(true)
-	case idle:
-		go c.flush(false)
+	if idle {
+		go c.flush()
 	}
 	return b
 }
@@ -288,19 +272,14 @@ func (c *conn) announced(f fields) error {
 	return f.err()
 }
 
-// giveUp ends the connection for that reason.
-func (c *conn) giveUp(why error) {
-	c.mu.Lock()
-	c.why = why
-	c.mu.Unlock()
-	c.Close() // the reader notices
-}
-
 // end is called once nothing more is read: no request that was not answered will be.
 func (c *conn) end(err error) {
 	c.Close()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("%s has not answered for %v", c.RemoteAddr(), c.session.patience())
+	}
 	c.mu.Lock()
-	c.broken, err = true, cmp.Or(c.why, err)
+	c.broken = true
 	lost := c.sent
 	c.sent = nil
 	c.mu.Unlock()

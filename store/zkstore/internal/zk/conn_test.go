@@ -434,7 +434,7 @@ func TestPasswordOfAnyLength(t *testing.T) {
 func TestLimitsOfAStranger(t *testing.T) {
 	for name, of := range map[string]welcome{"no session": {}, "no time": {id: 7}} {
 		addr := serves(t, func(s server) { s.greets(of.id, of.timeout) })
-		if l, err := AskLimits(t.Context(), []string{addr}, patience); !errors.Is(err, ErrStranger) {
+		if l, err := AskLimits(t.Context(), addr); !errors.Is(err, ErrStranger) {
 			t.Errorf("%s: limits %+v, %v, want %v", name, l, err, ErrStranger)
 		}
 	}
@@ -468,7 +468,7 @@ func TestConnectionsThatDoNotLast(t *testing.T) {
 }
 
 // Servers whose data were restored to an earlier state refuse a session that has seen a later one, and
-// do not say why. The session is over once they have served other sessions for its whole timeout.
+// do not say why. The session is over if it had no connection for its whole timeout, and they serve others.
 func TestServersHaveAnEarlierState(t *testing.T) {
 	serve := func(s server) {
 		h := s.gets()

@@ -7,7 +7,7 @@
 // when requests left and answers came, which is what proves that a session lives. And it
 // ends a session when it is closed, with all its leases.
 //
-//	pool.go      sessions by the TTL of their leases, ended when nobody uses them
+//	pool.go      sessions by the TTL of their leases
 //	session.go   one session, on one connection after the other
 //	contact.go   what answers prove of a session's life; pure
 //	dial.go      the addresses of a server

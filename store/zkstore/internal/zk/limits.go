@@ -32,34 +32,19 @@ func (l Limits) MaxTTL() time.Duration { return max(0, (l.Most-l.Slack())/l.Tick
 // ErrStranger is the error if something else than ZooKeeper answers.
 var ErrStranger = errors.New("it is no ZooKeeper")
 
-// AskLimits asks the servers, one after the other, for the shortest and the longest session that they
-// grant. A server that is silent for longer than patience is passed over. AskLimits takes the shortest
-// for two ticks, which is what minSessionTimeout is by default. While the servers elect a leader, they
-// refuse: then AskLimits has to be called again.
-func AskLimits(ctx context.Context, servers []string, patience time.Duration) (l Limits, err error) {
-	for _, server := range servers {
-		limited, cancel := ctx, context.CancelFunc(func() {})
-		if len(servers) > 1 {
-			limited, cancel = context.WithTimeout(ctx, patience)
-		}
-		l, err = limitsOf(limited, server)
-		cancel()
-		if err == nil {
-			return l, nil
-		}
-		err = fmt.Errorf("%s: %w", server, err)
-	}
-	return l, err
-}
-
-func limitsOf(ctx context.Context, server string) (l Limits, err error) {
+// AskLimits asks a server for the shortest and the longest session that it grants. It takes the shortest
+// for two ticks, which is what minSessionTimeout is by default. A server refuses while the ensemble elects
+// a leader.
+func AskLimits(ctx context.Context, server string) (l Limits, err error) {
 	least, err := granted(ctx, server, time.Millisecond)
-	if err != nil {
-		return l, err
+	if err == nil {
+		l.Tick = (least/2 + time.Millisecond - 1).Truncate(time.Millisecond)
+		l.Most, err = granted(ctx, server, math.MaxInt32*time.Millisecond)
 	}
-	l.Most, err = granted(ctx, server, math.MaxInt32*time.Millisecond)
-	l.Tick = (least/2 + time.Millisecond - 1).Truncate(time.Millisecond)
-	return l, err
+	if err != nil {
+		return l, fmt.Errorf("%s: %w", server, err)
+	}
+	return l, nil
 }
 
 // granted asks a server for a session with that timeout, ends it, and returns the timeout

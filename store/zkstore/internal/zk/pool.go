@@ -24,7 +24,7 @@ type Options struct {
 // Identity is an identity of one of ZooKeeper's authentication schemes.
 type Identity struct{ Scheme, ID string }
 
-// Pool has a session for each class of TTLs. It is safe for concurrent use.
+// Pool has a session for each class of TTLs, once there was a lease of that. It is safe for concurrent use.
 type Pool struct {
 	o       Options
 	workers sync.WaitGroup // of sessions
@@ -35,52 +35,48 @@ type Pool struct {
 	sessions map[time.Duration]*Session
 }
 
-// idleAfter is how long a session is kept that nobody uses.
-const idleAfter = time.Minute
-
-// errClosed is why a session of a closed pool is over.
-var errClosed = errors.New("closed")
+// Why a session of a closed pool is over: the servers are to end it, or it is left to them.
+var (
+	errClosed = errors.New("closed")
+	errLeft   = fmt.Errorf("%w", errClosed)
+)
 
 // NewPool returns a pool without sessions.
 func NewPool(o Options) *Pool {
 	return &Pool{o: o, sessions: make(map[time.Duration]*Session)}
 }
 
-// Get returns a session for leases of that TTL that is established. The caller calls leave
-// when it needs the session no more.
-func (s *Pool) Get(ctx context.Context, ttl time.Duration) (ss *Session, leave func(), err error) {
+// Get returns a session for leases of that TTL that is established.
+func (s *Pool) Get(ctx context.Context, ttl time.Duration) (*Session, error) {
 	class := s.o.Limits.Class(ttl)
 	s.mu.Lock()
-	ss = s.sessions[class]
+	ss := s.sessions[class]
 	if ss == nil || ss.Ended() {
 		if s.closed {
 			s.mu.Unlock()
-			return nil, nil, errClosed
+			return nil, errClosed
 		}
 		ss = s.newSession(class)
 		s.workers.Go(ss.run)
 		s.sessions[class] = ss
 	}
-	leave = ss.Enter()
 	s.mu.Unlock()
 	if _, err := ss.reach(ctx); err != nil && !ss.established() {
-		leave()
 		if why := ss.Reason(); why != nil && !ss.Ended() {
 			err = fmt.Errorf("%w: %w", why, err)
 		}
-		return nil, nil, err
+		return nil, err
 	}
-	return ss, leave, nil
+	return ss, nil
 }
 
 // Any returns an established session of whatever class, or otherwise what Get does.
-func (s *Pool) Any(ctx context.Context, ttl time.Duration) (*Session, func(), error) {
+func (s *Pool) Any(ctx context.Context, ttl time.Duration) (*Session, error) {
 	s.mu.Lock()
 	for _, ss := range s.sessions {
 		if ss.established() {
-			leave := ss.Enter()
 			s.mu.Unlock()
-			return ss, leave, nil
+			return ss, nil
 		}
 	}
 	s.mu.Unlock()
@@ -94,31 +90,17 @@ func (ss *Session) established() bool {
 	return ss.id != 0 && !ss.Ended()
 }
 
-// retire ends the session if nobody has used it for a while, and reports whether it did.
-func (s *Pool) retire(ss *Session) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	if ss.users > 0 || time.Since(ss.used) < idleAfter {
-		return false
-	}
-	if s.sessions[ss.class] == ss {
-		delete(s.sessions, ss.class)
-	}
-	ss.endLocked(ErrOver)
-	return true
-}
-
-// Close gives all sessions up. The servers end those that nobody uses. The others end when
+// Close gives all sessions up. The servers end those that are not in use. The others end when
 // their timeout has passed.
-func (s *Pool) Close() {
+func (s *Pool) Close(inUse map[*Session]bool) {
 	s.mu.Lock()
 	s.closed = true
 	for _, ss := range s.sessions {
-		ss.mu.Lock()
-		ss.endLocked(errClosed)
-		ss.mu.Unlock()
+		why := errClosed
+		if inUse[ss] {
+			why = errLeft
+		}
+		ss.finish(why)
 	}
 	s.mu.Unlock()
 	s.workers.Wait()

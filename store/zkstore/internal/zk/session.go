@@ -14,8 +14,7 @@ import (
 )
 
 // Session is one session with the servers, for leases of one class of TTLs. Its nodes
-// are gone when it ends. It ends when the servers say so, or when nobody has used it for
-// a while.
+// are gone when it ends.
 type Session struct {
 	pool *Pool
 	// class is the longest TTL of the session's leases, and timeout that of the session, which is
@@ -27,17 +26,16 @@ type Session struct {
 	finish context.CancelCauseFunc
 
 	mu      sync.Mutex
-	users   int
-	used    time.Time // when the last user left
-	ending  bool      // the servers are to end the session
-	conn    *conn     // the present connection, or nil
-	id      int64     // 0 until it is established
-	word    []byte    // its password
-	zxid    int64     // the last one of an answer
+	conn    *conn  // the present connection, or nil
+	id      int64  // 0 until it is established
+	word    []byte // its password
+	zxid    int64  // the last one of an answer
 	contact contact
 	changed chan struct{}       // closed when there is an answer or a connection; nil if nobody waits
 	why     error               // why there was no connection lately
 	dials   int                 // attempts since there was a connection that lasted
+	served  time.Time           // when it last had a connection
+	asked   clock.Instant       // when a write was asked for that proves that the session lives
 	watches map[string][]*Watch // by the paths of their nodes
 }
 
@@ -46,7 +44,7 @@ var ErrOver = errors.New("the ZooKeeper session is over")
 
 // newSession returns a session that is to be run.
 func (s *Pool) newSession(class time.Duration) *Session {
-	ss := &Session{pool: s, class: class, timeout: class + s.o.Limits.Slack(), used: time.Now(), watches: make(map[string][]*Watch), contact: contact{tick: s.o.Limits.Tick, slack: s.o.Limits.Slack()}}
+	ss := &Session{pool: s, class: class, timeout: class + s.o.Limits.Slack(), watches: make(map[string][]*Watch), contact: contact{tick: s.o.Limits.Tick, slack: s.o.Limits.Slack()}}
 	ss.over, ss.finish = context.WithCancelCause(context.Background())
 	ss.Over = ss.over.Done()
 	return ss
@@ -56,22 +54,12 @@ func (s *Pool) newSession(class time.Duration) *Session {
 // a pool begin with one server. It pauses when no server of a round had a connection that lasted.
 func (ss *Session) run() {
 	servers := ss.pool.o.Servers
-	var refused time.Time // since when servers serve others and refuse this session; zero if they do not
-	for next := 0; !ss.Ended() && !ss.pool.retire(ss); next++ {
+	for next := 0; !ss.Ended(); next++ {
 		server := servers[next%len(servers)]
 		c, err := ss.connect(server)
 		if err == nil {
-			refused = time.Time{}
 			if lasted := ss.serve(c); lasted {
 				continue
-			}
-		}
-		if errors.Is(err, errNoServer) && ss.servesOthers(server) {
-			if refused.IsZero() {
-				refused = time.Now()
-			}
-			if time.Since(refused) > ss.timeout {
-				ss.finish(fmt.Errorf("%w: %w", ErrOver, errEarlier))
 			}
 		}
 		ss.mu.Lock()
@@ -79,8 +67,12 @@ func (ss *Session) run() {
 		if err != nil {
 			ss.why = err
 		}
+		late := ss.id != 0 && time.Since(ss.served) > ss.timeout
 		rounds, left := ss.dials/len(servers), ss.dials%len(servers)
 		ss.mu.Unlock()
+		if late && errors.Is(err, errNoServer) && ss.servesOthers(server) {
+			ss.finish(fmt.Errorf("%w: %w", ErrOver, errEarlier))
+		}
 		if left == 0 {
 			pause := min(20*time.Millisecond<<min(rounds, 5), 500*time.Millisecond)
 			clock.Sleep(ss.over, pause/2+rand.N(pause/2))
@@ -93,12 +85,6 @@ var errEarlier = errors.New("the servers serve others and refuse to go on with i
 
 // servesOthers reports whether a server that has refused this session grants a new one.
 func (ss *Session) servesOthers(server string) bool {
-	ss.mu.Lock()
-	established := ss.id != 0
-	ss.mu.Unlock()
-	if !established {
-		return false
-	}
 	ctx, cancel := context.WithTimeout(ss.over, ss.patience())
 	defer cancel()
 	_, err := granted(ctx, server, ss.pool.o.Limits.Tick)
@@ -109,12 +95,9 @@ func (ss *Session) servesOthers(server string) bool {
 func (ss *Session) patience() time.Duration { return ss.timeout / 3 }
 
 // courtesy returns how long a server may take to answer a handshake, after so many attempts
-// without success: less than patience if there are others that may be quicker, and more in each
-// round through all of them.
+// without success: at first less than patience, since others may be quicker, and more in each round
+// through all of them.
 func courtesy(tick, patience time.Duration, servers, dials int) time.Duration {
-	if servers == 1 {
-		return patience
-	}
 	return min(tick<<min(dials/servers, 10), patience)
 }
 
@@ -174,21 +157,15 @@ func (ss *Session) serve(c *conn) (lasted bool) {
 	defer func() { <-c.gone }()
 	ticker := time.NewTicker(touchInterval(ss.pool.o.Limits.Tick))
 	defer ticker.Stop()
-	since, touch := time.Now(), c.ask(Sync(ss.pool.o.Base))
+	touch := c.touch()
 	for {
 		select {
 		case <-c.gone:
 			return lasted
 		case <-ss.Over:
-			ss.mu.Lock()
-			ending := ss.ending
-			ss.mu.Unlock()
-			c.leave(ending)
+			c.leave(context.Cause(ss.over) == errClosed)
 			return lasted
 		case <-ticker.C:
-		}
-		if ss.pool.retire(ss) {
-			continue
 		}
 		select {
 		case <-touch.done:
@@ -198,13 +175,16 @@ func (ss *Session) serve(c *conn) (lasted bool) {
 			ss.mu.Lock()
 			ss.dials = 0
 			ss.mu.Unlock()
-			lasted, since, touch = true, time.Now(), c.ask(Sync(ss.pool.o.Base))
+			lasted, touch = true, c.touch()
 		default:
-			if silent := time.Since(since); silent > ss.patience() {
-				c.giveUp(fmt.Errorf("%s has not answered for %v", c.RemoteAddr(), silent.Round(time.Millisecond)))
-			}
 		}
 	}
+}
+
+// touch asks the leader for a sign of life, which has to come in time.
+func (c *conn) touch() *batch {
+	_ = c.SetReadDeadline(time.Now().Add(c.session.patience()))
+	return c.ask(Sync(c.session.pool.o.Base))
 }
 
 // answered takes an answer, before its request gets it.
@@ -229,7 +209,7 @@ func (ss *Session) lost(c *conn, why error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.conn == c {
-		ss.conn, ss.why = nil, why
+		ss.conn, ss.why, ss.served = nil, why, time.Now()
 	}
 }
 
@@ -268,26 +248,6 @@ func (ss *Session) reach(ctx context.Context) (*conn, error) {
 			return nil, ctx.Err()
 		}
 	}
-}
-
-// Enter counts a user, so that the session is kept until leave is called.
-func (ss *Session) Enter() (leave func()) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	ss.users++
-	return func() {
-		ss.mu.Lock()
-		defer ss.mu.Unlock()
-		ss.users--
-		ss.used = time.Now()
-	}
-}
-
-// endLocked ends the session on this side, for that reason. The servers end it at once if nobody uses it, and otherwise
-// when its timeout has passed.
-func (ss *Session) endLocked(why error) {
-	ss.ending = ss.users == 0
-	ss.finish(why)
 }
 
 // Zxid returns the last transaction that the servers have told of.
