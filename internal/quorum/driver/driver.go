@@ -11,7 +11,6 @@ import (
 	"context"
 	"log/slog"
 	"math"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -49,10 +48,6 @@ type Driver[P any] struct {
 	// Jitter returns a random pause of at most d and not much less. Nil: the driver
 	// draws it. Simulations set it.
 	Jitter func(d time.Duration) time.Duration
-	// Coalesce reports whether to yield the processor before a flush, because so much
-	// is under way that other goroutines are about to put calls: one write then serves
-	// all. Nil: never.
-	Coalesce func() bool
 	// Closing, once closed, ends all waits with store.ErrClosed. It may be nil.
 	Closing <-chan struct{}
 
@@ -77,9 +72,6 @@ func (k *Driver[P]) config(r store.Lease) quorum.Config {
 
 // flush makes all nodes send the calls that were put.
 func (k *Driver[P]) flush() {
-	if k.Coalesce != nil && k.Coalesce() {
-		runtime.Gosched()
-	}
 	for _, n := range k.Nodes {
 		n.Flush()
 	}

@@ -6,7 +6,7 @@ import "testing"
 func TestEagerLooksWhileItPays(t *testing.T) {
 	var e eager
 	sleeps := func() (n int) {
-		for !e.looks(1) {
+		for !e.looks(lookFor - 1) {
 			n++
 		}
 		return n
@@ -30,12 +30,12 @@ func TestEagerLooksWhileItPays(t *testing.T) {
 	}
 }
 
-// A reader that expects nothing, or the answers to many calls, does not look.
-func TestEagerLooksForFewAnswers(t *testing.T) {
+// A reader never looks if no answer has ever come within a look.
+func TestEagerSleepsFarFromTheServer(t *testing.T) {
 	var e eager
-	for calls, want := range map[int]bool{0: false, 1: true, lookFew: true, lookFew + 1: false} {
-		if got := e.looks(calls); got != want {
-			t.Errorf("with %d calls in flight it looks: %v, want %v", calls, got, want)
+	for range 2 * lookAfter {
+		if e.looks(lookFor) {
+			t.Fatal("it looks, want it to sleep")
 		}
 	}
 }

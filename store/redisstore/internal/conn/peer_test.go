@@ -91,6 +91,7 @@ func (a *asker) Inline() time.Duration                                    { retu
 func (a *asker) Waiters() int64                                           { return 0 }
 func (a *asker) Sent()                                                    {}
 func (a *asker) Rest(Moment)                                              {}
+func (a *asker) Gathers(bool) bool                                        { return false }
 
 // asking is the handler of one connection.
 type asking struct {

@@ -21,7 +21,7 @@ func (r *reader[C]) receive(b []byte) (int, error) {
 	}
 	if p.peer.owner.Inline() > 0 { // the client has one server
 		p.peer.Mu.Lock()
-		looks := r.eager.looks(p.flight.n)
+		looks := p.flight.n > 0 && r.eager.looks(p.congestion.quickest)
 		p.peer.Mu.Unlock()
 		if looks {
 			if n, ok, err := r.eager.look(p.Raw, b); ok || err != nil {
@@ -93,7 +93,9 @@ func (r *reader[C]) resumesLocked() bool { return !r.p.In.HasBuffered() && r.p.r
 func (r *reader[C]) resume() {
 	q := r.p.peer
 	q.owner.Rest(BeforeWrite)
-	q.Flush()
+	q.Mu.Lock()
+	defer q.Mu.Unlock()
+	q.flushLocked()
 }
 
 // reply handles a reply.

@@ -1,6 +1,9 @@
 package conn
 
-import "time"
+import (
+	"runtime"
+	"time"
+)
 
 // sender sends the calls of a Peer. At most one goroutine does so at a time: its own, or a
 // caller in Flush. Its fields are guarded by Mu.
@@ -18,6 +21,16 @@ type sender[C any] struct {
 func (p *Peer[C]) Flush() {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
+	held := p.pipe != nil && p.pipe.holdsBackLocked()
+	if n := p.Waiting.n; 0 < n && n < enough && p.owner.Gathers(held) {
+		p.Mu.Unlock()
+		runtime.Gosched() // others enqueue their calls
+		p.Mu.Lock()
+	}
+	p.flushLocked()
+}
+
+func (p *Peer[C]) flushLocked() {
 	w, s := p.pipe, &p.sender
 	switch {
 	case p.Waiting.n == 0:

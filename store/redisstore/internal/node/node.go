@@ -333,6 +333,8 @@ func (o owner) Inline() time.Duration {
 
 func (o owner) Waiters() int64 { return o.n.Shared.Waiting.Load() }
 
+func (o owner) Gathers(held bool) bool { return o.n.index == 0 && o.n.Shared.gathers(held) }
+
 func (o owner) Sent() { o.n.Shared.Progress.Ring() }
 
 // Rest gives each node and moment a turn of its own.

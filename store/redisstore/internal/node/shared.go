@@ -56,7 +56,7 @@ type Shared struct {
 func (s *Shared) Init(o config.Config) {
 	s.Config, s.Wall, s.user, s.Closing, s.PushTestAfter = o, o.Wall(), userOf(o.Clock), make(chan struct{}), pushTestAfter
 	s.InlineFor.Store(int64(conn.InlineFor))
-	s.Driver = driver.Driver[*script.Command]{Encode: s.Encode, Barge: o.Barge, NodeTimeout: s.NodeTimeout, Clock: o.Clock, Wall: s.Wall, Jitter: o.Jitter(), Logger: o.Logger, Coalesce: s.manyInFlight, Closing: s.Closing}
+	s.Driver = driver.Driver[*script.Command]{Encode: s.Encode, Barge: o.Barge, NodeTimeout: s.NodeTimeout, Clock: o.Clock, Wall: s.Wall, Jitter: o.Jitter(), Logger: o.Logger, Closing: s.Closing}
 }
 
 // enqueueLocked enqueues a call that the client makes by itself. It is called with the
@@ -92,16 +92,17 @@ func (s *Shared) Usable(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// From this many calls in flight on, for one node or for all of several, senders first let
-// others enqueue their calls. The numbers were measured with 1 to 256 goroutines. One
-// server keeps up with several small writes; with five servers each write counts.
+// From this many calls in flight on, for one node or for all of several, a caller lets others enqueue
+// their calls before it sends fewer than a list: it is likely that the callers of those just answered
+// have more. The numbers were measured with 1 to 256 goroutines. One server keeps up with several small
+// writes; with five servers each write counts.
 const manyForOne, manyForSeveral = 16, 8
 
-// manyInFlight reports whether so many calls are in flight that the callers of those just
-// answered are likely to send more at once.
-func (s *Shared) manyInFlight() bool {
+// gathers is Gathers of conn.Owner, for the first node: a caller has enqueued its call for each, and
+// the others may not hold back theirs.
+func (s *Shared) gathers(held bool) bool {
 	if s.Size == 1 {
-		return s.InFlight.Load() > manyForOne
+		return !held && s.InFlight.Load() > manyForOne
 	}
 	return s.InFlight.Load() > manyForSeveral
 }
