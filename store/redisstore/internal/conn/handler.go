@@ -79,8 +79,8 @@ type Owner[C any] interface {
 	Inline() time.Duration
 	Waiters() int64
 	// Gathers reports whether a caller lets others enqueue their calls before it sends fewer
-	// than a list. The argument held is set if what is enqueued is held back anyway.
-	Gathers(held bool) bool
+	// than a list. The argument near is set if the server has answered within a look.
+	Gathers(near bool) bool
 	// Sent is called after each attempt to send.
 	Sent()
 	// Rest lets other goroutines go on.

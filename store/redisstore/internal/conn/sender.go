@@ -21,8 +21,8 @@ type sender[C any] struct {
 func (p *Peer[C]) Flush() {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
-	held := p.pipe != nil && p.pipe.holdsBackLocked()
-	if n := p.Waiting.n; 0 < n && n < enough && p.owner.Gathers(held) {
+	near := p.pipe != nil && p.pipe.congestion.quickest < lookFor
+	if n := p.Waiting.n; 0 < n && n < enough && p.owner.Gathers(near) {
 		p.Mu.Unlock()
 		runtime.Gosched() // others enqueue their calls
 		p.Mu.Lock()

@@ -333,7 +333,7 @@ func (o owner) Inline() time.Duration {
 
 func (o owner) Waiters() int64 { return o.n.Shared.Waiting.Load() }
 
-func (o owner) Gathers(held bool) bool { return o.n.index == 0 && o.n.Shared.gathers(held) }
+func (o owner) Gathers(near bool) bool { return o.n.index == 0 && o.n.Shared.gathers(near) }
 
 func (o owner) Sent() { o.n.Shared.Progress.Ring() }
 

@@ -94,15 +94,14 @@ func (s *Shared) Usable(ctx context.Context) error {
 
 // From this many calls in flight on, for one node or for all of several, a caller lets others enqueue
 // their calls before it sends fewer than a list: it is likely that the callers of those just answered
-// have more. The numbers were measured with 1 to 256 goroutines. One server keeps up with several small
-// writes; with five servers each write counts.
+// have more. The numbers were measured with 1 to 256 goroutines. With five servers each write counts.
 const manyForOne, manyForSeveral = 16, 8
 
-// gathers is Gathers of conn.Owner, for the first node: a caller has enqueued its call for each, and
-// the others may not hold back theirs.
-func (s *Shared) gathers(held bool) bool {
+// gathers is Gathers of conn.Owner, for the first node: a caller has enqueued its call for each. One
+// server nearby keeps up with several small writes, and is better given work at once.
+func (s *Shared) gathers(near bool) bool {
 	if s.Size == 1 {
-		return !held && s.InFlight.Load() > manyForOne
+		return !near && s.InFlight.Load() > manyForOne
 	}
 	return s.InFlight.Load() > manyForSeveral
 }
