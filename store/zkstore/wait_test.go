@@ -24,8 +24,9 @@ func TestWaiterIsToldOfAnOutage(t *testing.T) {
 	defer cancel()
 	told := make(chan error, 1000)
 	done := make(chan error, 1)
+	waiter := request(holder.Name, 3*time.Second)
 	go func() {
-		_, err := s.Wait(ctx, store.WaitRequest{Lease: request(holder.Name, 3*time.Second)}, func(err error) { told <- err })
+		_, err := s.Wait(ctx, store.WaitRequest{Lease: waiter}, func(err error) { told <- err })
 		done <- err
 	}()
 	next := func(want error) {
@@ -50,6 +51,7 @@ func TestWaiterIsToldOfAnOutage(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatalf("wait: %v", err)
 	}
+	mustRelease(t, s, waiter) // for the next run of this test
 }
 
 // A waiter that finds the place before its own gone leaves no watch behind.
