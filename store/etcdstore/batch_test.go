@@ -214,6 +214,8 @@ func TestLeaderFailsDuringBatches(t *testing.T) {
 		contest.AllGoOn(t, what, patience, []*contest.Contest{&locks[0], &locks[1], &locks[2]}, clients...)
 	}
 	goesOn("at first")
-	leaderFaults(t, c, goesOn)
+	if err := c.LeaderFaults(t.Context(), goesOn); err != nil {
+		t.Fatal(err)
+	}
 	clientFaults(t, c, goesOn)
 }

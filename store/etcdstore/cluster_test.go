@@ -91,7 +91,9 @@ func TestLeaderFails(t *testing.T) {
 	goesOn, stop := contend(t, c.ProxyEndpoints())
 	defer stop()
 	goesOn("at first")
-	leaderFaults(t, c, goesOn)
+	if err := c.LeaderFaults(t.Context(), goesOn); err != nil {
+		t.Fatal(err)
+	}
 	clientFaults(t, c, goesOn)
 }
 
@@ -131,35 +133,6 @@ func clientFaults(t *testing.T, c *etcdtest.Cluster, goesOn func(what string)) {
 		goesOn(what)
 		proxy.Pass()
 		goesOn("the leader answers again")
-	}
-}
-
-// leaderFaults harms the leader in turns. goesOn waits until all clients go on.
-func leaderFaults(t *testing.T, c *etcdtest.Cluster, goesOn func(what string)) {
-	t.Helper()
-	for _, f := range []struct {
-		name       string
-		fail, mend func(leader int) error
-	}{
-		{name: "killed", fail: func(i int) error { c.Members[i].Kill(); return nil }, mend: func(i int) error { return c.Members[i].Restart() }},
-		{name: "paused", fail: func(i int) error { return c.Members[i].Freeze() }, mend: func(i int) error { return c.Members[i].Thaw() }},
-		{name: "cut off", fail: func(i int) error { c.Cut(i); return nil }, mend: func(i int) error { c.Heal(); return nil }},
-	} {
-		leader, err := c.Leader(t.Context(), -1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.fail(leader); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Leader(t.Context(), leader); err != nil {
-			t.Fatal(err)
-		}
-		goesOn("leader " + f.name)
-		if err := f.mend(leader); err != nil {
-			t.Fatal(err)
-		}
-		goesOn("a leader that was " + f.name + " is back")
 	}
 }
 

@@ -83,7 +83,9 @@ func TestLeaderFailsForSharedLocks(t *testing.T) {
 		all.more(t, 5, what)
 	}
 	goesOn("at first")
-	leaderFaults(t, c, goesOn)
+	if err := c.LeaderFaults(t.Context(), goesOn); err != nil {
+		t.Fatal(err)
+	}
 	clientFaults(t, c, goesOn)
 }
 

@@ -43,7 +43,7 @@ func (c *Contest) add(t *testing.T, n turn) {
 		if n.from < o.to && o.from < n.to {
 			t.Errorf("two holders at once: one with token %v for %v, the other with token %v for %v", o.token, o.to.Sub(o.from), n.token, n.to.Sub(n.from))
 		}
-		if (n.from < o.from) != (n.token < o.token) {
+		if (n.from < o.from) != (n.token < o.token) || n.token == o.token {
 			t.Errorf("token %v was granted %v after token %v, want a larger one", n.token, n.from.Sub(o.from), o.token)
 		}
 	}

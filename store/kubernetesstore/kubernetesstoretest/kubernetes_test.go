@@ -339,13 +339,13 @@ func TestContest(t *testing.T) {
 		}
 		return true
 	})
-	contend(t, "with lost answers", nil, clients...)
+	contend(t, 4*time.Second, "with lost answers", nil, clients...)
 }
 
 // contend has clients contend for a lock, undisturbed and then, if it is not nil, with trouble.
-func contend(t *testing.T, what string, trouble func(goesOn func(what string)), clients ...store.Engine) {
+func contend(t *testing.T, ttl time.Duration, what string, trouble func(goesOn func(what string)), clients ...store.Engine) {
 	t.Helper()
-	c := &contest.Contest{Name: "contested", TTL: 4 * time.Second}
+	c := &contest.Contest{Name: "contested", TTL: ttl}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for _, s := range clients {

@@ -147,7 +147,7 @@ func TestContestOfKilledServer(t *testing.T) {
 	for range 6 {
 		clients = append(clients, open(t, s, kubernetesstore.Options{Timeout: 20 * time.Second}))
 	}
-	contend(t, "undisturbed", func(goesOn func(string)) {
+	contend(t, 4*time.Second, "undisturbed", func(goesOn func(string)) {
 		for range 2 {
 			s.process.Kill()
 			if err := s.api.start(); err != nil {
@@ -167,6 +167,22 @@ func TestContestOfKilledServer(t *testing.T) {
 	}, clients...)
 }
 
+// The same holds while the leader of etcd is killed, stopped, and cut off from the other members. The API
+// server goes on sending requests to it.
+func TestContestOfHarmedLeader(t *testing.T) {
+	t.Parallel()
+	s := three(t)
+	var clients []store.Engine
+	for range 3 {
+		clients = append(clients, open(t, s, kubernetesstore.Options{Timeout: 20 * time.Second}))
+	}
+	contend(t, 8*time.Second, "undisturbed", func(goesOn func(string)) {
+		if err := s.etcd.LeaderFaults(t.Context(), goesOn); err != nil {
+			t.Error(err)
+		}
+	}, clients...)
+}
+
 // Processes that compete while the API server is killed keep the promises of TestTorture, except how long
 // they wait.
 func TestTortureOfKilledServer(t *testing.T) {
@@ -182,6 +198,29 @@ func TestTortureOfKilledServer(t *testing.T) {
 				return
 			}
 			time.Sleep(5 * time.Second)
+		}
+	})
+}
+
+// The same holds while each leader of etcd is killed.
+func TestTortureOfKilledLeader(t *testing.T) {
+	t.Parallel()
+	s := three(t)
+	url := "kubernetes://" + s.namespace + "?timeout=20s&kubeconfig=" + kubeconfig(t, s, admin)
+	torturetest.Run(t, url, 4*time.Second, 0, func(ctx context.Context) {
+		for ctx.Err() == nil {
+			time.Sleep(2 * time.Second)
+			leader, err := s.etcd.Leader(t.Context(), -1)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			s.etcd.Members[leader].Kill()
+			time.Sleep(3 * time.Second)
+			if err := s.etcd.Members[leader].Restart(); err != nil {
+				t.Error(err)
+				return
+			}
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -41,7 +42,7 @@ const serverVar = "LEASEHOLD_KUBE_APISERVER"
 const admin = "admin-secret"
 
 // shared is the API server of most tests.
-var shared = sync.OnceValues(func() (*api, error) { return launch() })
+var shared = sync.OnceValues(func() (*api, error) { return launch(1, etcdtest.Installed) })
 
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -70,8 +71,9 @@ type api struct {
 	http    *http.Client
 }
 
-// launch starts an API server, and waits until it is ready. The caller must call close.
-func launch() (s *api, err error) {
+// launch starts an API server over an etcd of some members, and waits until it is ready. The caller must
+// call close.
+func launch(members int, program func() (string, error)) (s *api, err error) {
 	started.Store(true)
 	s = &api{http: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 64}}}
 	defer func() {
@@ -79,11 +81,11 @@ func launch() (s *api, err error) {
 			s.close()
 		}
 	}()
-	program, err := etcdtest.Installed()
+	etcd, err := program()
 	if err != nil {
 		return s, err
 	}
-	if s.etcd, err = etcdtest.Launch(etcdtest.Options{Program: program}); err != nil {
+	if s.etcd, err = etcdtest.Launch(etcdtest.Options{Program: etcd, Members: members}); err != nil {
 		return s, err
 	}
 	if s.dir, err = os.MkdirTemp("", "kube-apiserver-"); err != nil {
@@ -122,7 +124,7 @@ func (s *api) start() error {
 	}
 	defer log.Close() // the process has its own copy
 	cmd := exec.Command(os.Getenv(serverVar),
-		"--etcd-servers=http://"+s.etcd.Members[0].Addr, "--bind-address=127.0.0.1", fmt.Sprint("--secure-port=", s.port), "--cert-dir="+s.file("certificates"),
+		"--etcd-servers=http://"+strings.Join(s.etcd.Endpoints(), ",http://"), "--bind-address=127.0.0.1", fmt.Sprint("--secure-port=", s.port), "--cert-dir="+s.file("certificates"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+s.file("sa.key"), "--service-account-signing-key-file="+s.file("sa.key"),
 		"--authorization-mode=RBAC", "--token-auth-file="+s.file("tokens.csv"), "--disable-admission-plugins=ServiceAccount",
 		"--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none", "--profiling=false")
@@ -212,11 +214,16 @@ func start(t testing.TB) *server {
 	return s.enter(t)
 }
 
-// own starts an API server for one test.
-func own(t testing.TB) *server {
+// own starts an API server over one etcd for one test.
+func own(t testing.TB) *server { return ownOver(t, 1, etcdtest.Installed) }
+
+// three starts an API server over three members of a current etcd, for a test that harms them.
+func three(t testing.TB) *server { return ownOver(t, 3, etcdtest.Current) }
+
+func ownOver(t testing.TB, members int, program func() (string, error)) *server {
 	t.Helper()
 	need(t)
-	s, err := launch()
+	s, err := launch(members, program)
 	if err != nil {
 		t.Fatal(err)
 	}
