@@ -74,8 +74,9 @@
 // nobody has a place there. The store then removes the lock's node, and numbers begin again.
 //
 // ReleaseAndRejoin deletes the place of a mutex and makes the next one in one transaction, and
-// lists the queue right after that. If nobody waits, it deletes the new place again. Acquire makes a place
-// and lists the queue in one round trip as well.
+// lists the queue right after that. If nobody waits, it deletes the new place again. A holder that has seen
+// several waiters watches the last of them instead, and lists nothing. A waiter in a place that was made so reads
+// who the holder is only if it waits for long. Acquire makes a place and lists the queue in one round trip as well.
 //
 // # Broken leases
 //

@@ -28,6 +28,7 @@ type place struct {
 	early  *lineup    // the queue as it was listed with the last request, or nil
 	after  *lastPlace // that is gone, or nil
 	sole   bool       // it was the only place when it was listed, and no lease had been broken
+	last   string     // the last of several places behind it when it got the lock, or empty
 	watched
 }
 
@@ -39,9 +40,11 @@ func (t tree) newPlace(l store.Lease) *place {
 }
 
 // create makes the node of a place, in one transaction with the end of the place old unless that is nil,
-// and lists the queue right after that: the server answers in order. It returns an error only if
-// there certainly is no node, or will be none once the session is over. After the end of ctx there may be one:
-// see places.withdraw.
+// and lists the queue right after that: the server answers in order. If old has seen several places
+// behind it, create watches the last of these instead: if that is still there, it comes before the new
+// place. New places come behind both, so the new place has nothing to do before that one's end. Create
+// returns an error only if there certainly is no node, or will be none once the session is over. After the
+// end of ctx there may be one: see places.withdraw.
 func (p *place) create(ctx context.Context, old *place) error {
 	mark := newMark(p.record.Owner)
 	node := zk.Create(p.dir+"/"+placeName(mark, p.spec, p.weight), p.record.encode(), p.acl, zk.EphemeralSequential)
@@ -58,8 +61,14 @@ func (p *place) create(ctx context.Context, old *place) error {
 		if p.after = nil; after != nil {
 			send = []zk.Request{zk.Multi(zk.Check(p.dir, neverSet), node)}
 		}
+		var last *zk.Watch
+		if old != nil && old.last != "" {
+			last = zk.WatchNode(p.dir + "/" + old.last)
+			send[1] = last.Request()
+		}
 		answers, err := p.Once(ctx, send...)
 		if err != nil {
+			last.Stop()
 			return err
 		}
 		made := answers[0]
@@ -75,11 +84,18 @@ func (p *place) create(ctx context.Context, old *place) error {
 			if path, czxid, err = made.Created(); err == nil {
 				err = p.named(path, czxid)
 				switch {
+				case last != nil: // nothing is listed
 				case after == nil:
 					p.early = earlyOf(answers[1])
 				case err == nil && after.precedes(p.seq, czxid):
 					p.early = &lineup{queue: queue{p.numbered}}
 				}
+			}
+		}
+		if last != nil {
+			p.watched = watched{before: old.last, set: last, first: answers[1]}
+			if err != nil || answers[1].Err != nil { // mostly because it has left
+				p.unwatch()
 			}
 		}
 		switch {

@@ -146,6 +146,69 @@ func TestRejoinKnowsTheQueue(t *testing.T) {
 	mustRelease(t, s, r.next.Lease)
 }
 
+// A holder that has seen several waiters watches the last of them when it queues again, and lists the
+// queue only if that one has left. Its caller is told who the holder is if it waits for long.
+func TestRejoinBehindTheLastWaiter(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
+	for _, left := range []bool{false, true} {
+		held, r := request("behind the last", 20*time.Second), store.WaitRequest{Lease: request("behind the last", 20*time.Second)}
+		p, err := s.places.enqueue(t.Context(), held)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second := next(t, other, request(held.Name, held.TTL))
+		last, err := other.places.enqueue(t.Context(), request(held.Name, held.TTL))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.early = nil // the two came later
+		w := &waiting{s: s, r: store.WaitRequest{Lease: held}, start: s.clock.Now(), place: p}
+		if g, err := w.look(t.Context()); g == nil || err != nil {
+			t.Fatalf("a look: %+v, %v, want a grant", g, err)
+		}
+		if left && last.removeNow(t.Context()) != nil {
+			t.Fatal("the last place cannot be removed")
+		}
+		if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: held}, r); err != nil || !queued {
+			t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
+		}
+		again, ok := s.places.rejoined.Take(r.Lease)
+		if !ok {
+			t.Fatal("the place is not kept")
+		}
+		if watches := again.set != nil && again.before == last.name; watches == left || (again.early != nil) != left {
+			t.Fatalf("the last waiter has left: %v; its place is watched: %v, and the queue is %+v", left, watches, again.early)
+		}
+		s.places.rejoined.Put(r.Lease, again, func() {})
+		if err := second.pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if g, err := second.look(t.Context()); g == nil || err != nil {
+			t.Fatalf("the waiter: %+v, %v, want a grant", g, err)
+		}
+		told, has := make(chan error, 100), make(chan error, 1)
+		go func() {
+			_, err := s.Wait(t.Context(), r, func(err error) { told <- err })
+			has <- err
+		}()
+		var busy *store.BusyError
+		if err := <-told; !errors.As(err, &busy) || busy.Holder.Owner != second.r.Owner || (busy.Position == 1) != left {
+			t.Fatalf("the caller is told %v, want to wait for %s", err, second.r.Owner)
+		}
+		mustRelease(t, other, second.r.Lease)
+		if !left {
+			if last.removeNow(t.Context()) != nil {
+				t.Fatal("the last place cannot be removed")
+			}
+		}
+		if err := <-has; err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, s, r.Lease)
+	}
+}
+
 // If the answer to a release that queues again is lost and the caller gives up in the same
 // moment, the place that was made is found and removed all the same: no waiter is held up.
 func TestRejoinGivenUpWhenItsAnswerIsLost(t *testing.T) {

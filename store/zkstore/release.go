@@ -101,8 +101,12 @@ func (s *places) rejoin(ctx context.Context, r store.ReleaseRequest, next store.
 		s.withdraw(ctx, p, made)
 		return false, done, ctx.Err() // without that, the servers refuse the new place: the release alone may do
 	}
-	q, me, err := p.queue(ctx)
-	p.early = &q
+	me := 1 // or more, if the place watches one before it
+	if p.set == nil {
+		var q lineup
+		q, me, err = p.queue(ctx)
+		p.early = &q
+	}
 	if err != nil || me <= 0 || !s.rejoined.Put(next.Lease, reserved{p, start}, func() { s.expired(p) }) {
 		if p.removeNow(ctx) != nil {
 			s.remove(p)

@@ -25,6 +25,8 @@ type waiting struct {
 	paused bool
 	lookAt time.Time
 	lost   <-chan struct{} // closed when the connection is
+	// silentUntil is the time from which the holder is read for the caller.
+	silentUntil time.Time
 
 	// busy is the error that was made last for the caller, of the holder's place first and the waiter's
 	// position. It is told unless a failure was reported since.
@@ -44,6 +46,8 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 	w := &waiting{s: s, r: r, reason: reason, start: s.clock.Now()}
 	if p, ok := s.places.rejoined.Take(r.Lease); ok {
 		w.place, w.start = p.place, p.start
+		w.silentUntil = time.Now().Add(silentFor)
+		w.paused, w.lookAt = p.set != nil, w.silentUntil
 	}
 	returned := false
 	defer func() { // also if reason panics
@@ -158,6 +162,9 @@ func (w *waiting) lookAtQueue(ctx context.Context) (g *store.Grant, err error) {
 		if err != nil {
 			return nil, err
 		}
+		if w.place.last = ""; me+2 < len(q.queue) {
+			w.place.last = q.queue[len(q.queue)-1].name
+		}
 		g, err := w.granted(ctx, q)
 		return &g, err
 	case rule.Mismatch:
@@ -167,11 +174,20 @@ func (w *waiting) lookAtQueue(ctx context.Context) (g *store.Grant, err error) {
 		return nil, err
 	}
 	// In a long queue the last ones seldom look by themselves: each list names all places.
-	w.lookAt = time.Now().Add(max(validity.RenewAfter(w.r.TTL), time.Duration(me)*lookAfter))
+	now := time.Now()
+	w.lookAt = now.Add(max(validity.RenewAfter(w.r.TTL), time.Duration(me)*lookAfter))
+	if w.place.before != q.queue[0].name && now.Before(w.silentUntil) {
+		w.lookAt, w.paused = w.silentUntil, true
+		return nil, nil
+	}
 	err = w.report(ctx, q.queue[0], a.Position)
 	w.paused = err == nil
 	return nil, err
 }
+
+// silentFor is how long a waiter whose place was made with a release does not ask who the holder is. Its
+// caller knows that others want the lock, and if they hold it for a moment each, it seldom waits so long.
+const silentFor = 500 * time.Millisecond
 
 // lookAfter is how long a waiter trusts what it watches, for each place before its own, if that is longer
 // than a third of its TTL.
@@ -196,8 +212,8 @@ func (w *waiting) report(ctx context.Context, first numbered, position int) erro
 	if w.reason == nil || w.busy != nil && w.first == first && w.position == position {
 		return nil
 	}
-	of := w.place.first // as it was read with the watch
-	if first.name != w.place.firstName {
+	of := w.place.first // as it was read by the watch
+	if first.name != w.place.before || w.place.set == nil {
 		answers, err := w.place.Ask(ctx, zk.Read(w.place.dir+"/"+first.name))
 		if err != nil {
 			return err
@@ -289,9 +305,7 @@ func (w *waiting) granted(ctx context.Context, q lineup) (store.Grant, error) {
 type watched struct {
 	before string
 	set    *zk.Watch // nil: nothing is watched
-	// first is the answer about the first place of the queue, as it was then.
-	firstName string
-	first     zk.Answer
+	first  zk.Answer // the node before, as it was then
 	// own is a watch on the waiter's own place, on the same connection as set. It is nil unless
 	// only the place that is watched comes before that (see handedOver).
 	own *zk.Watch
@@ -356,26 +370,19 @@ func (p *place) watch(ctx context.Context, q lineup, me int) (again bool, err er
 		return false, nil
 	}
 	p.unwatch()
-	w := watched{before: h, set: zk.WatchNode(p.dir + "/" + h), firstName: q.queue[0].name, asOf: p.Proven(), noted: q.noted}
+	w := watched{before: h, set: zk.WatchNode(p.dir + "/" + h), asOf: p.Proven(), noted: q.noted}
 	if h == anyPlace {
 		w.set = zk.WatchList(p.dir)
 	}
 	requests := []zk.Request{w.set.Request()}
-	switch {
-	case next:
+	if next {
 		w.own = zk.WatchNode(p.path())
 		requests = append(requests, w.own.Request(), zk.List(p.dir))
-	case h != w.firstName:
-		requests = append(requests, zk.Read(p.dir+"/"+w.firstName))
 	}
 	answers, err := p.Once(ctx, requests...)
 	if err == nil {
 		w.first = answers[0]
-		if h != w.firstName {
-			w.first = answers[1]
-		}
 		again, err = w.answered(p, answers[0], q.queue)
-		again = again || zk.Broken(w.first.Err)
 	}
 	if err == nil && next && !again {
 		_, ok, failed := answers[1].Node()
