@@ -171,6 +171,13 @@ func (w *waiting) lookAtQueue(ctx context.Context) (g *store.Grant, err error) {
 		return nil, w.mismatch(ctx, q.queue, me)
 	}
 	if gone, err := w.place.watch(ctx, q, me); err != nil || gone {
+		if gone && w.busy == nil && w.reason != nil {
+			// The place before has left, and was not read. The caller has to know that others want the lock: it then
+			// queues for its next turn with its release.
+			w.busy = w.place.busyError(w.r.Name, q.queue[0], record{}, false)
+			w.busy.Holder.Foreign, w.busy.Position = !q.queue[0].isNative(), a.Position
+			w.tell()
+		}
 		return nil, err
 	}
 	// In a long queue the last ones seldom look by themselves: each list names all places.

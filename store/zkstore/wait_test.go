@@ -71,3 +71,26 @@ func TestNoWatchOfWhatIsGone(t *testing.T) {
 	}
 	mustRelease(t, s, l)
 }
+
+// A waiter tells its caller that the lock was in use, also if the holder has left before it could be read.
+func TestToldOfAHolderThatHasLeft(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
+	held, l := request("has left", 20*time.Second), request("has left", 20*time.Second)
+	mustAcquire(t, other, held)
+	p, err := s.places.enqueue(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustRelease(t, other, held)
+	var told []error
+	w := &waiting{s: s, r: store.WaitRequest{Lease: l}, reason: func(err error) { told = append(told, err) }, start: s.clock.Now(), place: p}
+	g, err := w.once(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 1 || !errors.Is(told[0], store.ErrBusy) {
+		t.Errorf("the caller is told %v, and granted %+v, want to be told once that the lock was in use", told, g)
+	}
+	mustRelease(t, s, l)
+}
