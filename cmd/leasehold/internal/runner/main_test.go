@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"os/signal"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/sigaction"
 	"github.com/leasehold-dev/leasehold/internal/testenv/child"
 )
 
@@ -37,8 +39,21 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(hostVar); path != "" {
 		os.Exit(host(path, os.Args[1:]))
 	}
-	child.DefaultSignals()
+	if len(sigaction.Ignored()) > 0 { // Run would have its commands ignore them, too
+		child.DefaultSignals()
+		os.Exit(again())
+	}
 	os.Exit(m.Run())
+}
+
+// again runs this program again, and returns its exit code.
+func again() int {
+	cmd := exec.Command(os.Args[0], os.Args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	return cmd.ProcessState.ExitCode()
 }
 
 func host(lease string, args []string) int {
