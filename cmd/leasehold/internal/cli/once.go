@@ -64,6 +64,7 @@ func runOnce(p *program, c *cobra.Command, o runFlags, name string, lock leaseho
 			}
 			cmd.Tether = tether(st)
 			outcome = runUnder(p, sigs, singleLease{l}, budget, cmd, false)
+			sigs.tellJob(&outcome)
 			return nil
 		})
 		if closed := st.Close(); closed != nil {

@@ -84,6 +84,7 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 	cmd.Tether = tether(st)
 	until := time.Now().Add(o.minHold)
 	outcome := runUnder(p, sigs, l, budget, cmd, o.permits > 0)
+	sigs.tellJob(&outcome)
 	if !outcome.Started {
 		until = time.Time{} // nothing ran that others must not repeat
 	}

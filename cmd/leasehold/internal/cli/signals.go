@@ -6,9 +6,11 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/cli/quit"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/sigaction"
 )
 
 // signals are the signals sent to this process. While a command runs they are
@@ -41,6 +43,31 @@ func (s *signals) stop() {
 	signal.Stop(s.ch)
 	quit.Unhandled()
 }
+
+// tellJob sends a signal that was typed, and has ended the command, to the other processes of our
+// group, as the terminal would have. While it gives them a moment to take it, we have the pipe to the
+// next command open: once that ends well at the end of its input, the shell goes on.
+func (s *signals) tellJob(o *runner.Outcome) {
+	if !o.Typed || o.Err != nil || !sigaction.Tell(o.Signal) {
+		return
+	}
+	o.Typed = false
+	time.Sleep(moment)
+	late := time.After(time.Second)
+	for {
+		select {
+		case sig := <-s.ch:
+			if sig == o.Signal { // sent by ourselves; others are not needed any more, either
+				return
+			}
+		case <-late:
+			return
+		}
+	}
+}
+
+// moment is long enough for a signal on a busy machine, and too short to be noticed after Ctrl-C.
+const moment = 50 * time.Millisecond
 
 // endedBy is the error of a command that sig has ended, or its wait: the program dies of sig.
 func endedBy(sig syscall.Signal) error {

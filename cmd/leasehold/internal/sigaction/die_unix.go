@@ -30,3 +30,7 @@ func Die(sig syscall.Signal, group bool) {
 		time.Sleep(time.Second) // another thread may have to take it
 	}
 }
+
+// Tell sends sig to all processes of our group, this one included, as a terminal does. It reports
+// whether it has.
+func Tell(sig syscall.Signal) bool { return syscall.Kill(0, sig) == nil }
