@@ -22,13 +22,13 @@ import (
 //
 // In a semaphore, grants must also have the same slots; see slotChoice.
 //
-// An attempt that waits is not lost while others have the lock: see waitState.
+// An attempt that waits is not lost while others have the lock: see places.
 type Attempt struct {
 	grants
 	slotChoice
 	progress
 	confirmation confirmation
-	waiting      waitState
+	places       places
 }
 
 // progress is how far an attempt has come.
@@ -51,7 +51,10 @@ func NewAttempt(c Config, ttl time.Duration, start clock.Instant) (a Attempt) {
 func (a *Attempt) Begin(c Config, ttl time.Duration, start clock.Instant) {
 	clear(a.nodes[:max(a.Nodes, c.Nodes)])
 	a.Config, a.ttl, a.agreed = c, ttl, agreed{}
-	a.slotChoice, a.progress, a.confirmation, a.waiting = slotChoice{}, progress{start: start}, confirmation{}, waitState{}
+	a.slotChoice, a.progress, a.confirmation = slotChoice{}, progress{start: start}, confirmation{}
+	if a.places.waits {
+		a.places = places{}
+	}
 }
 
 // Step applies one event and appends to out the messages to send.
@@ -62,8 +65,8 @@ func (a *Attempt) Step(e Event, now clock.Instant, out []Send) []Send {
 	case Cancel:
 		a.cancelled = a.cancelled || a.verdict == Open
 	default:
-		if a.waiting.waits {
-			a.takeEventWaiting(e, now)
+		if a.places.waits {
+			a.places.take(&a.grants, a.slots, e, now)
 		} else {
 			a.takeReply(e)
 		}
@@ -71,11 +74,13 @@ func (a *Attempt) Step(e Event, now clock.Instant, out []Send) []Send {
 	if a.verdict == Open {
 		out = a.decide(now, out)
 		switch {
-		case !a.waiting.waits:
+		case !a.places.waits:
 		case a.verdict == Open:
-			out = a.stepWaiting(now, out)
+			if out = a.places.step(&a.grants, &a.slotChoice, now, out); a.GaveWay() {
+				a.verdict = Lost
+			}
 		case a.verdict == Won: // only now: what is sent later may come after the release
-			out = a.fill(now, out)
+			out = a.places.fill(&a.slotChoice, now, out)
 		}
 	}
 	if a.verdict == Lost && cleanUpLost {
@@ -116,12 +121,14 @@ func (a *Attempt) timeOut(now clock.Instant) {
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		switch {
-		case n.phase == Asked && !a.waiting.waits && now >= a.start.Add(a.NodeTimeout):
+		case n.phase == Asked && !a.places.waits && now >= a.start.Add(a.NodeTimeout):
 			n.late = true
 		case n.confirming() && now >= a.confirmation.by:
 			n.late = true
-			n.wait.nextAt = now
-		case n.move == moveAsked && !a.waiting.waits && now >= a.moveBy:
+			if a.places.waits {
+				a.places.nodes[i].nextAt = now
+			}
+		case n.move == moveAsked && !a.places.waits && now >= a.moveBy:
 			n.late = true
 		}
 	}
@@ -130,15 +137,15 @@ func (a *Attempt) timeOut(now clock.Instant) {
 // decide settles whether the attempt is won or lost, or asks for the slots that most nodes
 // granted, or for confirmations.
 func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
-	waits := a.waiting.waits
+	waits := a.places.waits
 	held, hoped := a.answers(now)
-	same, crossed := a.agree(&a.grants, held, hoped, waits && a.queued(), now)
+	same, crossed := a.agree(&a.grants, held, hoped, waits && a.places.queued(&a.grants), now)
 	switch {
 	case a.cancelled, !waits && (!a.HasQuorum(same|crossed|hoped) || now >= validity.Until(a.start, a.ttl)):
 		a.verdict = Lost
 		return out
-	case !waits: // otherwise stepWaiting asks for the slots
-		out = a.moveTo(crossed, now, out)
+	case !waits: // otherwise places asks for the slots
+		out = a.moveTo(&a.grants, crossed, now, out)
 	}
 	if !a.HasQuorum(same) {
 		return out
@@ -163,36 +170,18 @@ func (a *Attempt) answers(now clock.Instant) (held, hoped Set) {
 		switch n := &a.nodes[i]; {
 		case a.holds(n, now) && !n.late:
 			held = held.with(i)
-		case n.phase == Asked && !n.late && !(a.waiting.waits && now >= n.wait.sentAt.Add(a.NodeTimeout)):
+		case n.phase == Asked && !n.late && !(a.places.waits && now >= a.places.nodes[i].sentAt.Add(a.NodeTimeout)):
 			hoped = hoped.with(i)
 		}
 	}
 	return held, hoped
 }
 
-// moveTo asks nodes that granted other slots for those agreed on, once.
-func (a *Attempt) moveTo(nodes Set, now clock.Instant, out []Send) []Send {
-	for i := range a.Nodes {
-		if n := &a.nodes[i]; nodes.Has(i) && a.moves(n) {
-			n.move, a.moveBy = moveAsked, now.Add(a.NodeTimeout)
-			out = append(out, a.acquireOf(i, false))
-		}
-	}
-	return out
-}
-
-// acquireOf is a further acquire for one node.
-func (a *Attempt) acquireOf(node int, queueOnly bool) Send {
-	s := Send{Node: node, Op: Acquire, Again: !a.waiting.waits || a.nodes[node].wait.reached, QueueOnly: queueOnly}
-	s.Slots, s.Wish = a.request()
-	return s
-}
-
 // win ends the attempt with a token that these nodes have confirmed. Validity counts from the
 // departure of the requests that they granted.
 func (a *Attempt) win(token uint64, confirmed Set) {
 	a.verdict, a.token, a.from = Won, token, a.start // all requests left together
-	if a.waiting.waits {
+	if a.places.waits {
 		a.from = a.validFrom(confirmed)
 	}
 }
@@ -200,15 +189,16 @@ func (a *Attempt) win(token uint64, confirmed Set) {
 // cleanUp releases on every node that has granted the lock or may have. It leaves a
 // tombstone where the acquire may still be on its way.
 func (a *Attempt) cleanUp(out []Send) []Send {
+	way := a.places.gaveWay
 	for i := range a.Nodes {
-		n := &a.nodes[i]
-		if n.phase == Relinquish || n.phase != Held && n.phase != Doubtful && !(a.waiting.waits && n.wait.mayHold()) {
+		n, p := &a.nodes[i], &a.places.nodes[i]
+		if n.phase == Relinquish || n.phase != Held && n.phase != Doubtful && !p.mayHold() {
 			continue
 		}
-		again := n.wait.uncertain || n.wait.sentAt != 0 || n.move == moveAsked
+		again := p.mayArrive() || n.move == moveAsked
 		out = append(out, Send{
 			Node: i, Op: Release, Tombstone: (n.phase == Doubtful || again) && buryDoubtful, AlwaysTombstone: again && buryDoubtful && buryRepeated,
-			GivesWay: a.waiting.gaveWay && !a.waiting.toNext && !a.waiting.blocked, ToSenior: a.waiting.toSenior,
+			GivesWay: way == gaveToLeader || way == gaveToSenior, ToSenior: way == gaveToSenior,
 		})
 		n.phase = Relinquish
 	}
@@ -220,7 +210,7 @@ func (a *Attempt) Verdict() Verdict { return a.verdict }
 
 // AskedAt returns the departure of the request that node answers, or answered last.
 func (a *Attempt) AskedAt(node int) clock.Instant {
-	if under := a.nodes[node].wait.sentAt; under != 0 {
+	if under := a.places.nodes[node].sentAt; under != 0 {
 		return under
 	}
 	return a.start
@@ -231,8 +221,8 @@ func (a *Attempt) Next() (clock.Instant, bool) {
 	if a.verdict != Open {
 		return 0, false
 	}
-	if a.waiting.waits {
-		return a.nextWaiting()
+	if a.places.waits {
+		return a.places.next(&a.grants, &a.slotChoice, a.confirmation.by)
 	}
 	next := validity.Until(a.start, a.ttl)
 	for _, n := range a.nodes[:a.Nodes] {

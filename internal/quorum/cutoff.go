@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// cutOff is the part of waitState for an attempt that does not reach a majority.
+// cutOff is the part of places for an attempt that does not reach a majority.
 type cutOff struct {
 	since clock.Instant // since when it has not reached one; 0: it reaches one
 	part  clock.Instant // since when it has had a part of the nodes; 0: it has none
@@ -54,13 +54,13 @@ func (c *cutOff) handsOverAt(nodeTimeout time.Duration) (clock.Instant, bool) {
 
 // reached returns the nodes that have granted the lock, and those that have not but
 // answer, and whose grants would count. asked are the nodes that have not answered yet.
-func (a *Attempt) reached(now clock.Instant) (reached, asked Set) {
-	for i := range a.Nodes {
-		n := &a.nodes[i]
+func (w *places) reached(g *grants, now clock.Instant) (reached, asked Set) {
+	for i := range g.Nodes {
+		n, p := &g.nodes[i], &w.nodes[i]
 		switch {
-		case a.holds(n, now) || n.phase == Refused && !n.wait.slow && !n.wait.uncounted:
+		case g.holds(n, now) || n.phase == Refused && !p.slow && !p.uncounted:
 			reached = reached.with(i)
-		case n.wait.sentAt != 0 && !n.wait.uncounted:
+		case p.sentAt != 0 && !p.uncounted:
 			asked = asked.with(i)
 		}
 	}

@@ -33,12 +33,25 @@ type candidate struct {
 	slots string        // of its grant, if Held
 	move  move          // whether it was asked for the slots that the others have
 	from  clock.Instant // departure of the request that it granted, if Held
-	wait  nodeWait      // where the attempt waits
 }
 
 // holds reports whether the node certainly has the lock for this owner at now.
 func (g *grants) holds(n *candidate, now clock.Instant) bool {
 	return n.phase == Held && (!placeInTime || now < validity.Until(n.from, g.ttl))
+}
+
+// takeGrant applies a grant of the request that left at from. A grant of other slots than
+// those agreed on is older than the one that the node has given since.
+func (n *candidate) takeGrant(e Event, agreed string, from clock.Instant) {
+	switch {
+	case n.phase != Held, e.Slots != n.slots && n.slots != agreed:
+		n.phase, n.token, n.slots, n.asked, n.from, n.late = Held, e.Token, e.Slots, 0, from, false
+		return
+	case e.Slots != n.slots:
+		return
+	}
+	n.token = max(n.token, e.Token)
+	n.from, n.late = max(n.from, from), false
 }
 
 // aboutAsLate is the fraction of the TTL by which departures count as simultaneous.

@@ -22,9 +22,8 @@ type slotChoice struct {
 	other  string        // others that a node granted, to wish for next time
 	wish   string        // those to wish for while none are agreed on
 	moveBy clock.Instant // node timeout of the round that asks for the slots; 0 before it
-	// Of an attempt that waits: when to choose, if a majority granted others each; and since
-	// when another owner has had the slots agreed on. 0: neither.
-	chooseAt, blockedSince clock.Instant
+	// Of an attempt that waits: when to choose, if a majority granted others each; or 0.
+	chooseAt clock.Instant
 }
 
 // move is whether a node that granted other slots was asked for those agreed on.
@@ -104,43 +103,24 @@ func (s *slotChoice) moves(n *candidate) bool {
 	return s.slots != "" && n.phase == Held && n.slots != s.slots && n.move == notMoved
 }
 
-// obtainable returns the nodes that have the slots agreed on for this attempt, or may give
-// them without another owner's losing them.
-func (s *slotChoice) obtainable(g *grants, now clock.Instant) (set Set) {
+// moveTo asks nodes that granted other slots for those agreed on, once.
+func (s *slotChoice) moveTo(g *grants, nodes Set, now clock.Instant, out []Send) []Send {
 	for i := range g.Nodes {
-		n := &g.nodes[i]
-		switch {
-		case g.holds(n, now) && (n.slots == s.slots || n.move != moveAnswered), n.wait.sentAt != 0 && !n.wait.slow, n.wait.free:
-			set = set.with(i)
+		if n := &g.nodes[i]; nodes.Has(i) && s.moves(n) {
+			n.move, s.moveBy = moveAsked, now.Add(g.NodeTimeout)
+			out = append(out, s.acquire(i, true, false))
 		}
 	}
-	return set
+	return out
 }
 
-// noteBlocked notes whether other owners have the slots agreed on.
-func (s *slotChoice) noteBlocked(g *grants, now clock.Instant) {
-	switch {
-	case s.slots == "" || g.HasQuorum(s.obtainable(g, now)):
-		s.blockedSince = 0
-	case s.blockedSince == 0:
-		s.blockedSince = now
-	}
-}
-
-// triesOthersAt returns when the attempt tries for other slots; 0: it does not.
-func (s *slotChoice) triesOthersAt() clock.Instant {
-	if s.blockedSince == 0 {
-		return 0
-	}
-	return s.blockedSince.Add(slotPatience)
-}
-
-// request returns the slots to ask for, and whether they are only preferred.
-func (s *slotChoice) request() (slots string, wish bool) {
+// acquire is a further acquire for one node. again says that the node was asked before.
+func (s *slotChoice) acquire(node int, again, queueOnly bool) Send {
+	out := Send{Node: node, Op: Acquire, Again: again, QueueOnly: queueOnly, Slots: s.slots}
 	if s.slots == "" {
-		return s.wish, s.wish != ""
+		out.Slots, out.Wish = s.wish, s.wish != ""
 	}
-	return s.slots, false
+	return out
 }
 
 // Slots returns the slots of the grant, once won. They are empty if the lock is no

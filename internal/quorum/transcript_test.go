@@ -190,8 +190,8 @@ func stateText(a *Attempt, now clock.Instant) string {
 			if !a.holds(n, now) {
 				text += " (expired)"
 			}
-		case n.phase == Refused && n.wait.holder != "":
-			text += " for " + n.wait.holder
+		case n.phase == Refused && a.places.nodes[i].holder != "":
+			text += " for " + a.places.nodes[i].holder
 		}
 		if n.late {
 			text += " (late)"

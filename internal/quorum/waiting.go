@@ -8,11 +8,11 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/validity"
 )
 
-// waitState is the additional state of an attempt that waits in the queues of the
-// nodes. The attempt stays open while others have the lock. Its place in a node's queue
-// is the acquire itself, which the node keeps until it has something to grant. To this
-// machine a grant from the queue is the answer to a slow message, so tokens rise and
-// leases exclude each other for the same reasons as without a queue. The differences:
+// places is the part of an attempt that waits in the queues of the nodes. The attempt
+// stays open while others have the lock. Its place in a node's queue is the acquire
+// itself, which the node keeps until it has something to grant. To an attempt, a grant
+// from the queue is the answer to a slow message, so tokens rise and leases exclude each
+// other for the same reasons as without a queue. The differences:
 //
 //   - The acquire is sent again and again, to keep the place. Each grant counts from
 //     the departure of the request that it answers, node by node. An expired grant
@@ -29,24 +29,35 @@ import (
 //     It hands over what it has to the next in the queue of each node; see cutOff. The
 //     attempt that follows joins the end of the queues, and takes no free lock before it
 //     reaches a majority.
-type waitState struct {
-	waits bool
+type places struct {
+	waits bool // otherwise all else is zero
+	nodes [MaxNodes]place
 	// Set while a minority of the nodes has granted the lock: when to ask the others
 	// again for their holders, and the pause after that.
 	lookAt    clock.Instant
 	lookPause time.Duration
 	acted     bool // the answers so far have been acted on
 	repeated  bool // an acquire was sent a second time
-	// The attempt is lost because another waiter comes first. Another one follows it.
-	gaveWay  bool
-	toSenior bool // that waiter is senior, and has no majority either
-	toNext   bool // it is the next in each queue, since this one cannot get the lock
-	blocked  bool // nobody in particular: it tries for other slots
-	cutOff   cutOff
+	// Since when another owner has had the slots agreed on. 0: none has.
+	blockedSince clock.Instant
+	cutOff       cutOff
+	gaveWay      gaveWay
 }
 
-// nodeWait is the part of waitState that belongs to one node.
-type nodeWait struct {
+// gaveWay is for whom a waiting attempt gave up its nodes. It is lost then, and another one
+// follows it.
+type gaveWay uint8
+
+const (
+	gaveNoWay     gaveWay = iota
+	gaveToLeader          // the owner that has a majority
+	gaveToSenior          // a senior waiter, which has no majority either
+	gaveToNext            // the next waiter in each queue, since this one cannot get the lock
+	gaveForOthers         // nobody in particular: it tries for other slots
+)
+
+// place is the attempt's place in the queue of one node.
+type place struct {
 	sentAt        clock.Instant // when the acquire under way left; 0: none is under way
 	slow          bool          // it is past its node timeout
 	nextAt        clock.Instant // when to send the next acquire
@@ -89,54 +100,65 @@ func NewWait(c Config, ttl time.Duration, start clock.Instant, queueOnly bool) (
 // BeginWait is NewWait in place: an attempt is large.
 func (a *Attempt) BeginWait(c Config, ttl time.Duration, start clock.Instant, queueOnly bool) {
 	a.Begin(c, ttl, start)
-	a.waiting.waits, a.waiting.lookPause, a.waiting.cutOff.since = true, firstLook, start
+	a.places.waits, a.places.lookPause, a.places.cutOff.since = true, firstLook, start
 	for i := range a.Nodes {
-		a.nodes[i].wait.sentAt, a.nodes[i].wait.queueOnly = start, queueOnly
+		a.places.nodes[i].sentAt, a.places.nodes[i].queueOnly = start, queueOnly
 	}
 }
 
-// mayHold reports whether the node may have a lease or a place of this attempt.
-func (p *nodeWait) mayHold() bool { return p.reached || p.sentAt != 0 }
+// GaveWay reports whether the attempt was lost because another waiter comes first. The
+// driver then begins another one, under a new owner of the same rank, or after HandedOver
+// of a new rank.
+func (a *Attempt) GaveWay() bool { return a.places.gaveWay != gaveNoWay }
+
+// HandedOver reports whether the attempt gave way to whatever waiters are next, since it
+// cannot get the lock itself at present.
+func (a *Attempt) HandedOver() bool { return a.places.gaveWay == gaveToNext }
 
 // Repeated reports whether a repeated acquire may still be on its way when the lease
 // is released. The release then has to leave tombstones.
 func (a *Attempt) Repeated() bool {
 	for i := range a.Nodes {
-		n := &a.nodes[i]
-		if p := &n.wait; buryRepeated && (p.uncertain || p.sentAt != 0 && a.waiting.repeated || n.move == moveAsked) {
+		p := &a.places.nodes[i]
+		if buryRepeated && (p.uncertain || p.sentAt != 0 && a.places.repeated || a.nodes[i].move == moveAsked) {
 			return true
 		}
 	}
 	return false
 }
 
-// takeEventWaiting applies one node's event to an attempt that waits.
-func (a *Attempt) takeEventWaiting(e Event, now clock.Instant) {
-	n := &a.nodes[e.Node]
-	p := &n.wait
+// mayHold reports whether the node may have a lease or a place of this attempt.
+func (p *place) mayHold() bool { return p.reached || p.sentAt != 0 }
+
+// mayArrive reports whether an acquire may still be on its way to the node.
+func (p *place) mayArrive() bool { return p.uncertain || p.sentAt != 0 }
+
+// take applies one node's event. slots are those agreed on.
+func (w *places) take(g *grants, slots string, e Event, now clock.Instant) {
+	n, p := &g.nodes[e.Node], &w.nodes[e.Node]
 	switch {
 	case n.phase == Relinquish:
 	case e.Kind == Discounted && n.phase != Held:
 		n.phase, p.discounted, p.uncounted, p.reached = Doubtful, true, true, true
 		if e.From == 0 { // an answer
-			p.sentAt, p.slow, p.nextAt = 0, false, p.sentAt.Add(validity.RenewAfter(a.ttl))
+			p.sentAt, p.slow, p.nextAt = 0, false, p.sentAt.Add(validity.RenewAfter(g.ttl))
 		}
 	case e.Kind == PushGranted:
-		n.takeGrant(e, a.slots, e.From)
-		a.waiting.acted = true // the other answers may be older than the hand-off
+		n.takeGrant(e, slots, e.From)
+		w.acted = true // the other answers may be older than the hand-off
 	case (e.Kind == PushLost || e.Kind == PushFree) && p.sentAt != 0:
 		p.askNow = true // it may have overtaken the answer to the request under way
 	case e.Kind == PushLost:
 		p.nextAt = now
 	case e.Kind == PushFree:
-		for i := range a.Nodes { // the holder is about to release the others, too
-			if q := &a.nodes[i].wait; q.holder == p.holder {
+		for i := range g.Nodes { // the holder is about to release the others, too
+			if q := &w.nodes[i]; q.holder == p.holder {
 				q.senior = false
 			}
 		}
 		p.free, p.holder, p.holderUntil = true, "", 0
 	case e.Op == Acquire:
-		a.takeAcquireReply(n, e, now)
+		p.takeReply(n, g.ttl, slots, e, now)
 	case e.Op == Confirm && n.canConfirm():
 		if n.confirmed(e); n.phase != Held {
 			p.nextAt = now.Add(e.RetryAfter)
@@ -144,20 +166,10 @@ func (a *Attempt) takeEventWaiting(e Event, now clock.Instant) {
 	}
 }
 
-// GaveWay reports whether the attempt was lost because another waiter comes first. The
-// driver then begins another one, under a new owner of the same rank, or after HandedOver
-// of a new rank.
-func (a *Attempt) GaveWay() bool { return a.waiting.gaveWay }
-
-// HandedOver reports whether the attempt gave way to whatever waiters are next, since it
-// cannot get the lock itself at present.
-func (a *Attempt) HandedOver() bool { return a.waiting.toNext }
-
-// takeAcquireReply applies the answer to the acquire under way.
-func (a *Attempt) takeAcquireReply(n *candidate, e Event, now clock.Instant) {
-	p := &n.wait
+// takeReply applies the answer of the node n to the acquire under way.
+func (p *place) takeReply(n *candidate, ttl time.Duration, slots string, e Event, now clock.Instant) {
 	sent := p.sentAt
-	p.sentAt, p.slow, p.free, p.discounted, p.nextAt = 0, false, false, false, sent.Add(validity.RenewAfter(a.ttl))
+	p.sentAt, p.slow, p.free, p.discounted, p.nextAt = 0, false, false, false, sent.Add(validity.RenewAfter(ttl))
 	p.uncounted = e.Uncounted
 	if n.move == moveAsked {
 		n.move = moveAnswered
@@ -167,7 +179,7 @@ func (a *Attempt) takeAcquireReply(n *candidate, e Event, now clock.Instant) {
 	}
 	switch e.Kind {
 	case Yes:
-		n.takeGrant(e, a.slots, sent)
+		n.takeGrant(e, slots, sent)
 	case No, Absent:
 		// A grant that was pushed since answers this same request. The push may
 		// overtake the answer.
@@ -201,66 +213,48 @@ func (a *Attempt) takeAcquireReply(n *candidate, e Event, now clock.Instant) {
 	}
 }
 
-// takeGrant applies a grant of the request that left at from. A grant of other slots than
-// those agreed on is older than the one that the node has given since.
-func (n *candidate) takeGrant(e Event, agreed string, from clock.Instant) {
-	switch {
-	case n.phase != Held, e.Slots != n.slots && n.slots != agreed:
-		n.phase, n.token, n.slots, n.asked, n.from, n.late = Held, e.Token, e.Slots, 0, from, false
-		return
-	case e.Slots != n.slots:
-		return
-	}
-	n.token = max(n.token, e.Token)
-	n.from, n.late = max(n.from, from), false
-}
-
-// stepWaiting decides what a waiting attempt does next: give way to another waiter, or ask nodes
+// step decides what a waiting attempt does next: give way to another waiter, or ask nodes
 // again.
-func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
-	l := &a.waiting
-	v := a.survey(now)
-	l.cutOff.update(&a.Config, v.part, v.reached, v.asked, now)
-	a.noteBlocked(&a.grants, now)
+func (w *places) step(g *grants, s *slotChoice, now clock.Instant, out []Send) []Send {
+	v := w.survey(g, now)
+	w.cutOff.update(&g.Config, v.part, v.reached, v.asked, now)
+	w.noteBlocked(g, s, now)
 	switch {
 	case !v.part:
-		l.lookAt, l.lookPause = 0, firstLook
-	case l.lookAt == 0:
-		l.lookAt = now.Add(l.lookPause)
+		w.lookAt, w.lookPause = 0, firstLook
+	case w.lookAt == 0:
+		w.lookAt = now.Add(w.lookPause)
 	}
-	look := l.lookAt != 0 && now >= l.lookAt
-	if giveWay && a.givesWay(&v, look, now) {
-		a.verdict, l.gaveWay = Lost, true
+	look := w.lookAt != 0 && now >= w.lookAt
+	if w.gaveWay = w.givesWay(g, &v, look, now); w.gaveWay != gaveNoWay {
 		return out
 	}
-	l.acted = l.acted || v.complete(l)
+	w.acted = w.acted || w.complete(&v)
 	if look {
-		l.lookPause = min(2*l.lookPause, a.longestPause())
-		l.lookAt = now.Add(l.lookPause)
+		w.lookPause = min(2*w.lookPause, g.longestPause())
+		w.lookAt = now.Add(w.lookPause)
 	}
-	return a.askAgain(&v, look, now, out)
+	return w.askAgain(g, s, &v, look, now, out)
 }
 
 // longestPause is the longest pause between two looks.
-func (a *Attempt) longestPause() time.Duration { return validity.RenewAfter(a.ttl) }
+func (g *grants) longestPause() time.Duration { return validity.RenewAfter(g.ttl) }
 
 // askAgain sends the acquires that are due.
-func (a *Attempt) askAgain(v *survey, look bool, now clock.Instant, out []Send) []Send {
-	l := &a.waiting
+func (w *places) askAgain(g *grants, s *slotChoice, v *survey, look bool, now clock.Instant, out []Send) []Send {
 	queueOnly := v.leader != "" || v.senior
-	takesFree := !v.pending && !queueOnly && a.HasQuorum(v.reached&^v.stuck)
-	for i := range a.Nodes {
-		n := &a.nodes[i]
-		p := &n.wait
-		moves := a.moves(n)
-		due := moves || now >= p.nextAt || look && !a.holds(n, now) || p.free && takesFree
+	takesFree := !v.pending && !queueOnly && g.HasQuorum(v.reached&^v.stuck)
+	for i := range g.Nodes {
+		n, p := &g.nodes[i], &w.nodes[i]
+		moves := s.moves(n)
+		due := moves || now >= p.nextAt || look && !g.holds(n, now) || p.free && takesFree
 		if p.sentAt == 0 && due {
 			if p.queueOnly = queueOnly; moves {
 				n.move, p.queueOnly = moveAsked, false
 			}
-			out = append(out, a.acquireOf(i, p.queueOnly))
-			l.repeated = l.repeated || p.reached
-			p.sentAt, l.acted = now, false
+			out = append(out, s.acquire(i, p.reached, p.queueOnly))
+			w.repeated = w.repeated || p.reached
+			p.sentAt, w.acted = now, false
 		}
 	}
 	return out
@@ -268,50 +262,79 @@ func (a *Attempt) askAgain(v *survey, look bool, now clock.Instant, out []Send) 
 
 // fill asks for the lock on free nodes once the attempt has a majority: the more nodes
 // have the lease, the more may fail.
-func (a *Attempt) fill(now clock.Instant, out []Send) []Send {
-	for i := range a.Nodes {
-		n := &a.nodes[i]
-		if p := &n.wait; p.free && p.sentAt == 0 {
-			out = append(out, a.acquireOf(i, false))
-			a.waiting.repeated = true
+func (w *places) fill(s *slotChoice, now clock.Instant, out []Send) []Send {
+	for i := range w.nodes {
+		if p := &w.nodes[i]; p.free && p.sentAt == 0 {
+			out = append(out, s.acquire(i, p.reached, false))
+			w.repeated = true
 			p.sentAt, p.free, p.queueOnly = now, false, false
 		}
 	}
 	return out
 }
 
-// nextWaiting is Next for an attempt that waits.
-func (a *Attempt) nextWaiting() (next clock.Instant, ok bool) {
+// noteBlocked notes whether other owners have the slots agreed on.
+func (w *places) noteBlocked(g *grants, s *slotChoice, now clock.Instant) {
+	switch {
+	case s.slots == "" || g.HasQuorum(w.obtainable(g, s.slots, now)):
+		w.blockedSince = 0
+	case w.blockedSince == 0:
+		w.blockedSince = now
+	}
+}
+
+// obtainable returns the nodes that have these slots for the attempt, or may give them
+// without another owner's losing them.
+func (w *places) obtainable(g *grants, slots string, now clock.Instant) (set Set) {
+	for i := range g.Nodes {
+		n, p := &g.nodes[i], &w.nodes[i]
+		if g.holds(n, now) && (n.slots == slots || n.move != moveAnswered) || p.sentAt != 0 && !p.slow || p.free {
+			set = set.with(i)
+		}
+	}
+	return set
+}
+
+// triesOthersAt returns when the attempt tries for other slots; 0: it does not.
+func (w *places) triesOthersAt() clock.Instant {
+	if w.blockedSince == 0 {
+		return 0
+	}
+	return w.blockedSince.Add(slotPatience)
+}
+
+// next is Next for an attempt that waits. confirmBy is the node timeout of its confirmations.
+func (w *places) next(g *grants, s *slotChoice, confirmBy clock.Instant) (next clock.Instant, ok bool) {
 	first := func(t clock.Instant) {
 		if !ok || t < next {
 			next, ok = t, true
 		}
 	}
-	if a.waiting.lookAt != 0 {
-		first(a.waiting.lookAt)
+	if w.lookAt != 0 {
+		first(w.lookAt)
 	}
-	if a.chooseAt != 0 && a.slots == "" {
-		first(a.chooseAt)
+	if s.chooseAt != 0 && s.slots == "" {
+		first(s.chooseAt)
 	}
-	if at := a.triesOthersAt(); at != 0 {
+	if at := w.triesOthersAt(); at != 0 {
 		first(at)
 	}
-	if handOverAt, cutOff := a.waiting.cutOff.handsOverAt(a.NodeTimeout); cutOff {
+	if handOverAt, cutOff := w.cutOff.handsOverAt(g.NodeTimeout); cutOff {
 		first(handOverAt)
 	}
-	for i := range a.Nodes {
-		n := &a.nodes[i]
-		switch p := &n.wait; {
+	for i := range g.Nodes {
+		n, p := &g.nodes[i], &w.nodes[i]
+		switch {
 		case p.sentAt != 0 && !p.slow:
-			first(p.sentAt.Add(a.NodeTimeout))
+			first(p.sentAt.Add(g.NodeTimeout))
 		case p.sentAt == 0:
 			first(p.nextAt)
 		}
 		if n.confirming() && !n.late {
-			first(a.confirmation.by)
+			first(confirmBy)
 		}
-		if n.wait.holderGaining {
-			first(n.wait.holderSince.Add(partPatience))
+		if p.holderGaining {
+			first(p.holderSince.Add(partPatience))
 		}
 	}
 	return next, ok
