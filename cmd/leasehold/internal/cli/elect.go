@@ -160,6 +160,7 @@ func (d *candidate) lead(_ context.Context, l *leasehold.Lease) error {
 		return nil
 	}
 	if d.signals.ending() != 0 || o.Err == nil && (diedOf(o, syscall.SIGINT) || diedOf(o, syscall.SIGHUP) && d.signals.hungUp()) {
+		signals.tellJob(&o) // before it resigns, which can take seconds
 		d.over, d.last = true, o
 		return nil
 	}

@@ -17,6 +17,7 @@ import (
 var roles = map[string]func(args []string) error{
 	"section": section,
 	"draw":    draw,
+	"tells":   tells,
 }
 
 // section is a critical section: two at once would find each other's file.

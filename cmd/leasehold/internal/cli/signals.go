@@ -54,14 +54,21 @@ func (s *signals) tellJob(o *runner.Outcome) {
 	o.Typed = false
 	time.Sleep(moment)
 	late := time.After(time.Second)
-	for {
+	var others []os.Signal
+	for own := false; !own; {
 		select {
 		case sig := <-s.ch:
-			if sig == o.Signal { // sent by ourselves; others are not needed any more, either
-				return
+			if own = sig == o.Signal; !own {
+				others = append(others, sig)
 			}
 		case <-late:
-			return
+			own = true
+		}
+	}
+	for _, sig := range others { // they may end the wait of --min-hold
+		select {
+		case s.ch <- sig:
+		default: // there are as many already
 		}
 	}
 }

@@ -3,14 +3,18 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/creack/pty"
+
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
 )
 
 // terminal is a terminal with the command on it.
@@ -207,6 +211,43 @@ func TestTerminalCtrlCBetweenTwoReaders(t *testing.T) {
 	if shown := m.shown.String(); strings.Contains(shown, "went 42") {
 		t.Errorf("the script went on: %q", shown)
 	}
+}
+
+// The other commands of a pipeline are told of Ctrl-C when the command of the leader has died of it.
+// Until the leader has resigned, seconds can pass: here its store does not answer.
+func TestTerminalCtrlCIsToldBeforeTheLeaderResigns(t *testing.T) {
+	s := newSite(t)
+	server := s.start("serve", "--listen", "127.0.0.1:0", "--store", "memory:")
+	m := s.onTerminalExec("/bin/sh", "-c", `"$0" elect x --store "$1" -- sh -c 'echo ready >/dev/tty; read y' </dev/tty | sh -c 'trap "echo told >/dev/tty; exit" INT; read y'`, binary, serving(server))
+	m.shows("ready")
+	server.freeze()
+	m.types("\x03")
+	m.shows("outcome unknown") // of the release
+	if told, _, _ := strings.Cut(m.shown.String(), "outcome unknown"); !strings.Contains(told, "told") {
+		t.Errorf("the others were not told before the leader gave up its release: %s", m.shown.String())
+	}
+	m.cmd.Wait()
+}
+
+// A signal that arrives while the others of a pipeline are told of Ctrl-C still ends a wait of --min-hold.
+func TestSignalAfterCtrlCIsKept(t *testing.T) {
+	s := newSite(t, roleVar+"=tells")
+	out := s.exec("setsid", "--wait", os.Args[0])
+	out.wants(0)
+	if got := out.out.String(); got != "terminated\n" {
+		t.Errorf("left are %q, want the signal that is not Ctrl-C", got)
+	}
+}
+
+// tells tells its group of Ctrl-C after it was sent another signal, and prints which signals are left.
+func tells([]string) error {
+	s := listen()
+	s.ch <- syscall.SIGTERM
+	s.tellJob(&runner.Outcome{Signal: syscall.SIGINT, Typed: true})
+	for len(s.ch) > 0 {
+		fmt.Println(<-s.ch)
+	}
+	return nil
 }
 
 func TestTerminalBelongsToTheCommand(t *testing.T) {
