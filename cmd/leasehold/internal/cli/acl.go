@@ -63,12 +63,7 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
   leasehold acl --store etcd://a,b,c --prefix jobs/
   leasehold acl --store zookeeper://a,b,c/leasehold?reader=world:anyone --user locker
   leasehold acl --store kubernetes://jobs --user locker | kubectl apply -f -`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage(c, "it takes no arguments")
-			}
-			return nil
-		},
+		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
 			for _, u := range uses {

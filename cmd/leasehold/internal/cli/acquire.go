@@ -17,26 +17,23 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// locker acquires locks for commands, and releases them.
-type locker struct{ *program }
-
 // acquire opens the store and waits for the lock, as flags and signals require.
 // On every error it closes the store.
-func (p locker) acquire(c *cobra.Command, o runFlags, sigs *signals, name string, options leasehold.LockOptions) (*store.Store, lease, error) {
+func (p *program) acquire(c *cobra.Command, o runFlags, sigs *signals, name string, options leasehold.LockOptions) (*store.Store, lease, error) {
 	ctx, stop := sigs.during(context.Background())
 	st, err := p.openStore(ctx, c)
 	if err != nil {
 		if sig := stop(); sig != 0 {
 			err = endedBy(sig)
 		}
-		return nil, nil, err
+		return nil, lease{}, err
 	}
 	l, err := p.wait(ctx, o, st, name, options, sigs.wait)
 	sig := stop()
 	if err == nil && sig != 0 { // granted in the very moment we were asked to go
-		l.WaiveMinHold()
+		l.waiveMinHold()
 		if released := l.Release(context.Background()); released != nil {
-			p.voice.Note("warning: %s may stay taken for the TTL: %s", namesOf(l), p.voice.Text(released))
+			p.voice.Note("warning: %s may stay taken for the TTL: %s", l.names(), p.voice.Text(released))
 		}
 	}
 	if err == nil && sig == 0 {
@@ -60,11 +57,11 @@ func (p locker) acquire(c *cobra.Command, o runFlags, sigs *signals, name string
 		p.voice.Note("%v", busyError(busy, after))
 		err = &exitError{code: o.busyCode}
 	}
-	return nil, nil, err
+	return nil, lease{}, err
 }
 
 // wait waits for the lock and reports the wait. It calls waits when it has to.
-func (p locker) wait(ctx context.Context, o runFlags, st *store.Store, name string, options leasehold.LockOptions, waits func()) (lease, error) {
+func (p *program) wait(ctx context.Context, o runFlags, st *store.Store, name string, options leasehold.LockOptions, waits func()) (lease, error) {
 	var until time.Time
 	if o.wait > 0 {
 		until = time.Now().Add(o.wait)
@@ -86,11 +83,7 @@ func (p locker) wait(ctx context.Context, o runFlags, st *store.Store, name stri
 		}
 		w.Because(reason)
 	}
-	lock := o.lock(client(p.program, st), name, options)
-	if o.try {
-		return lock.try(ctx)
-	}
-	l, err := lock.acquire(ctx)
+	l, err := o.kindFlags.acquire(ctx, client(p, st), name, options, o.try)
 	switch {
 	case err == nil:
 	case itself.Load():
@@ -124,7 +117,7 @@ func gaveUp(err error, wait time.Duration) error {
 
 // releaseAndClose releases the locks, once --min-hold is over, closes the store and
 // returns the code to exit with, given that of the command.
-func (p locker) releaseAndClose(sigs *signals, st *store.Store, l lease, until time.Time, code int) int {
+func (p *program) releaseAndClose(sigs *signals, st *store.Store, l lease, until time.Time, code int) int {
 	if l.Err() != nil {
 		releaseLost(sigs, st, l, until)
 		return code
@@ -143,7 +136,7 @@ func (p locker) releaseAndClose(sigs *signals, st *store.Store, l lease, until t
 	case errors.Is(err, context.Canceled): // left to the store
 		p.voice.Note("%s", strings.ReplaceAll(strings.TrimSuffix(err.Error(), "\n"+context.Canceled.Error()), "MinHold", "--min-hold"))
 	case err != nil:
-		p.voice.Note("warning: %s may stay taken for the TTL: %s", namesOf(l), p.voice.Text(err))
+		p.voice.Note("warning: %s may stay taken for the TTL: %s", l.names(), p.voice.Text(err))
 	}
 	if err := st.Close(); err != nil {
 		p.voice.Note("warning: closing the store: %v", err)
@@ -164,7 +157,7 @@ func releaseLost(sigs *signals, st *store.Store, l lease, until time.Time) {
 	patience := min(time.Until(l.Deadline())/2, time.Second)
 	switch least := time.Until(until); {
 	case least <= 0: // also if the command never ran
-		l.WaiveMinHold()
+		l.waiveMinHold()
 	case reachedMaxHold(l.Err()):
 		patience = least + time.Second
 	}

@@ -79,13 +79,13 @@ func acquireOnly(p *program, c *cobra.Command, o runFlags, name string, asJSON b
 	if !c.Flags().Changed("purpose") {
 		o.purpose = "leasehold acquire"
 	}
-	st, l, err := locker{p}.acquire(c, o, listen(), name, leasehold.LockOptions{
+	st, l, err := p.acquire(c, o, listen(), name, leasehold.LockOptions{
 		TTL: o.ttl, NoRenew: true, Purpose: o.purpose, Require: require,
 	})
 	if err != nil {
 		return err
 	}
-	held := l.each()[0]
+	held := l.each[0]
 	if err = printLease(p, held, o.permits > 1, asJSON); err != nil { // nobody would know whose it is
 		err = errors.Join(fmt.Errorf("printing the owner: %w", err), held.Release(context.Background()))
 	}

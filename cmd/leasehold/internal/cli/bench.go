@@ -72,12 +72,7 @@ cannot be reached, no operation succeeded); 128+N ended by signal N, after print
 what was measured until then.`,
 		Example: `  leasehold bench --store redis://a,b,c
   leasehold bench --store redis://a --goroutines 1,64 --for 10s --json`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage(c, "it takes no arguments")
-			}
-			return nil
-		},
+		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(c *cobra.Command, _ []string) error { return p.bench(c, o) },
 	}

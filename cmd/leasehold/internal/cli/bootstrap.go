@@ -32,12 +32,7 @@ The declaration is valid until the servers restart. All of them must answer, and
 lock may be held. If the declaration is false, a lock can have two holders. For
 servers that are still starting it waits as long as --wait says.`,
 		Example: `  leasehold bootstrap --store redis://a,b,c`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage(c, "it takes no arguments: name the servers with --store")
-			}
-			return nil
-		},
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.bootstrap(c, wait, force)
 		},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -55,7 +54,7 @@ func (p *program) completeName(c *cobra.Command, toComplete string) ([]string, c
 // nothing.
 func askBriefly(p *program, c *cobra.Command, fn func(context.Context, *store.Store)) {
 	p.voice.Quiet = true
-	if p.wouldCreate(c) {
+	if path, _ := p.missingFolder(c); path != "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -71,7 +70,7 @@ func askBriefly(p *program, c *cobra.Command, fn func(context.Context, *store.St
 // completeHolders completes a flag of c with what of returns for each holder of the
 // lock that is named.
 func completeHolders(p *program, c *cobra.Command, flag string, of func(store.Holding) string) {
-	complete := func(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	completeFlag(c, flag, func(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		var words []string
 		if len(args) == 1 {
 			askBriefly(p, c, func(ctx context.Context, st *store.Store) {
@@ -84,7 +83,11 @@ func completeHolders(p *program, c *cobra.Command, flag string, of func(store.Ho
 			})
 		}
 		return words, cobra.ShellCompDirectiveNoFileComp
-	}
+	})
+}
+
+// completeFlag has complete offer the values of a flag of c.
+func completeFlag(c *cobra.Command, flag string, complete cobra.CompletionFunc) {
 	if err := c.RegisterFlagCompletionFunc(flag, complete); err != nil {
 		panic(err) // there is no such flag, or it has one already
 	}
@@ -106,65 +109,33 @@ func harmless(name string) bool {
 	return name != ""
 }
 
-// missingFile returns the path of a lock folder that the user has named and that is not there.
-func missingFile(p *program, c *cobra.Command) (path string, missing bool) {
+// missingFolder returns the path of the store's folder if it is not there, and whether that is the user's
+// own one.
+func (p *program) missingFolder(c *cobra.Command) (path string, own bool) {
 	urls, _, err := p.where.urls(c)
-	if err != nil {
+	if err != nil || store.Scheme(urls[0]) != fileScheme.names[0] {
 		return "", false
 	}
-	if s, err := schemeOf(urls); err != nil || !slices.Equal(s.names, fileScheme.names) {
+	if path, err = filestore.Dir(urls[0]); err != nil {
 		return "", false
 	}
-	path, err = filestore.Dir(urls[0])
-	if own, e := filestore.Dir("file"); err != nil || e == nil && own == path { // the user's own folder
+	if _, err = os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return "", false
 	}
-	_, err = os.Stat(path)
-	return path, errors.Is(err, fs.ErrNotExist)
-}
-
-// wouldCreate reports whether opening the store would create a folder.
-func (p *program) wouldCreate(c *cobra.Command) bool {
-	urls, _, err := p.where.urls(c)
-	if err != nil {
-		return true
-	}
-	if s, err := schemeOf(urls); err != nil || !slices.Equal(s.names, fileScheme.names) {
-		return err != nil
-	}
-	path, err := filestore.Dir(urls[0])
-	if err != nil {
-		return true
-	}
-	_, err = os.Stat(path)
-	return errors.Is(err, fs.ErrNotExist)
-}
-
-// completeValues completes a flag of c with words.
-func completeValues(c *cobra.Command, flag string, words ...string) {
-	offer := func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		var fit []string
-		for _, w := range words {
-			if strings.HasPrefix(w, toComplete) {
-				fit = append(fit, w)
-			}
-		}
-		return fit, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	}
-	if err := c.RegisterFlagCompletionFunc(flag, offer); err != nil {
-		panic(err) // there is no such flag, or it has one already
-	}
+	usual, err := filestore.Dir("file")
+	return path, err == nil && usual == path
 }
 
 // completeClasses completes the flag --require of c.
 func completeClasses(c *cobra.Command) {
-	completeValues(c, "require", store.CrashSafe.String(), store.Consensus.String())
+	classes := []string{store.CrashSafe.String(), store.Consensus.String()}
+	completeFlag(c, "require", cobra.FixedCompletions(classes, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveKeepOrder))
 }
 
 // completeStores completes --store with schemes. Nothing is appended to them, since the rest of the
 // URL follows.
 func completeStores(root *cobra.Command) {
-	err := root.RegisterFlagCompletionFunc("store", func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	completeFlag(root, "store", func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		var fit []string
 		for _, s := range schemes {
 			if s.refused != nil {
@@ -183,7 +154,4 @@ func completeStores(root *cobra.Command) {
 		}
 		return fit, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 	})
-	if err != nil {
-		panic(err) // there is no such flag
-	}
 }

@@ -58,12 +58,7 @@ Exit codes: 0 nothing found, or only information; 1 warnings; 2 errors; 125 if
 leasehold itself failed, for example on wrong usage.`,
 		Example: `  leasehold doctor --store redis://a,b,c --ttl 10s
   leasehold doctor --json | jq -r '.findings[] | select(.severity == "error") | .message'`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage(c, "it takes no arguments")
-			}
-			return nil
-		},
+		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(c *cobra.Command, _ []string) error { return p.doctor(c, o) },
 	}

@@ -153,7 +153,7 @@ func (d *candidate) lead(_ context.Context, l *leasehold.Lease) error {
 	}
 	defer d.signals.end()
 	d.p.voice.Note("leading %q with token %v", d.name, l.Token())
-	o := runUnder(d.p, signals, singleLease{l}, d.budget, d.cmd, false)
+	o := runUnder(d.p, signals, single(l), d.budget, d.cmd, false)
 	o.Reap()
 	if _, ok := o.Err.(*runner.StartError); ok {
 		d.failed = startFailed(o.Err)

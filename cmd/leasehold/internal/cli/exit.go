@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -85,6 +86,17 @@ func flagError(c *cobra.Command, err error) error {
 		problem = "out of range"
 	}
 	return usage(c, "--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), problem)
+}
+
+// noArguments checks the arguments of commands that take none.
+func noArguments(c *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case strings.Contains(c.Use, "--store"):
+		return usage(c, "it takes no arguments: name the servers with --store")
+	}
+	return usage(c, "it takes no arguments")
 }
 
 // oneName checks the arguments of commands that take the name of one lock.

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -30,12 +30,9 @@ func (k *kindFlags) add(f *pflag.FlagSet) {
 // addAlso adds the flag for several locks.
 func (k *kindFlags) addAlso(p *program, c *cobra.Command) {
 	c.Flags().StringArrayVar(&k.also, "also", nil, "acquire the lock `NAME` as well, all or none; may be repeated")
-	err := c.RegisterFlagCompletionFunc("also", func(c *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	completeFlag(c, "also", func(c *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		return p.completeName(c, toComplete)
 	})
-	if err != nil {
-		panic(err) // there is no such flag
-	}
 }
 
 // check returns what is wrong with the flags.
@@ -61,8 +58,8 @@ func (k *kindFlags) check(c *cobra.Command) error {
 	return nil
 }
 
-// lock returns what to acquire.
-func (k *kindFlags) lock(c *leasehold.Client, name string, o leasehold.LockOptions) acquirer {
+// acquire acquires what the flags say. It waits unless try is set.
+func (k *kindFlags) acquire(ctx context.Context, c *leasehold.Client, name string, o leasehold.LockOptions, try bool) (lease, error) {
 	first := c.Mutex(name)
 	switch {
 	case k.shared:
@@ -73,94 +70,67 @@ func (k *kindFlags) lock(c *leasehold.Client, name string, o leasehold.LockOptio
 		first = c.Semaphore(name, k.permits).With(leasehold.LockOptions{Weight: k.weight})
 	}
 	if len(k.also) == 0 {
-		return one{first.With(o)}
+		acquire := first.With(o).Acquire
+		if try {
+			acquire = first.With(o).Try
+		}
+		l, err := acquire(ctx)
+		return single(l), err
 	}
 	locks := []*leasehold.Lock{first}
 	for _, name := range k.also {
 		locks = append(locks, c.Mutex(name))
 	}
-	return several{c.All(locks...).With(o), name}
-}
-
-// acquirer acquires one lock, or several together.
-type acquirer interface {
-	acquire(ctx context.Context) (lease, error)
-	try(ctx context.Context) (lease, error)
+	together := c.All(locks...).With(o)
+	acquire := together.Acquire
+	if try {
+		acquire = together.Try
+	}
+	ls, err := acquire(ctx)
+	if err != nil {
+		return lease{}, err
+	}
+	all := []*leasehold.Lease{ls.Of(name)}
+	for _, l := range ls.Each() {
+		if l.Name() != name {
+			all = append(all, l)
+		}
+	}
+	return lease{several{ls}, all}, nil
 }
 
 // lease is one lease, or those of several locks that were acquired together.
-type lease interface {
-	Done() <-chan struct{}
-	Err() error
-	Deadline() time.Time
-	Release(ctx context.Context) error
-	WaiveMinHold()
-	// each returns the leases, that of the command's NAME first.
-	each() []*leasehold.Lease
+type lease struct {
+	leases
+	each []*leasehold.Lease // that of the command's NAME first
 }
 
-// namesOf names the locks of l for people.
-func namesOf(l lease) string {
+// leases are a *leasehold.Lease, or several.
+type leases interface {
+	runner.Lease
+	Release(ctx context.Context) error
+}
+
+type several struct{ *leasehold.Leases }
+
+func (s several) Done() <-chan struct{} { return s.Context().Done() }
+
+func single(l *leasehold.Lease) lease { return lease{l, []*leasehold.Lease{l}} }
+
+func (l lease) waiveMinHold() {
+	for _, one := range l.each {
+		one.WaiveMinHold()
+	}
+}
+
+// names names the locks for people.
+func (l lease) names() string {
 	var names []string
-	for _, l := range l.each() {
-		names = append(names, fmt.Sprintf("%q", l.Name()))
+	for _, one := range l.each {
+		names = append(names, fmt.Sprintf("%q", one.Name()))
 	}
 	if len(names) == 1 {
 		return "lock " + names[0]
 	}
 	return "locks " + strings.Join(names, ", ")
-}
-
-type one struct{ lock *leasehold.Lock }
-
-func (o one) acquire(ctx context.Context) (lease, error) { return single(o.lock.Acquire(ctx)) }
-func (o one) try(ctx context.Context) (lease, error)     { return single(o.lock.Try(ctx)) }
-
-type singleLease struct{ *leasehold.Lease }
-
-func single(l *leasehold.Lease, err error) (lease, error) {
-	if err != nil {
-		return nil, err
-	}
-	return singleLease{l}, nil
-}
-
-func (l singleLease) each() []*leasehold.Lease { return []*leasehold.Lease{l.Lease} }
-
-type several struct {
-	locks *leasehold.All
-	first string
-}
-
-func (s several) acquire(ctx context.Context) (lease, error) {
-	return s.leases(s.locks.Acquire(ctx))
-}
-
-func (s several) try(ctx context.Context) (lease, error) { return s.leases(s.locks.Try(ctx)) }
-
-func (s several) leases(ls *leasehold.Leases, err error) (lease, error) {
-	if err != nil {
-		return nil, err
-	}
-	all := []*leasehold.Lease{ls.Of(s.first)}
-	for _, l := range ls.Each() {
-		if l.Name() != s.first {
-			all = append(all, l)
-		}
-	}
-	return severalLeases{ls, all}, nil
-}
-
-type severalLeases struct {
-	*leasehold.Leases
-	all []*leasehold.Lease
-}
-
-func (l severalLeases) each() []*leasehold.Lease { return l.all }
-func (l severalLeases) Done() <-chan struct{}    { return l.Context().Done() }
-
-func (l severalLeases) WaiveMinHold() {
-	for _, one := range l.all {
-		one.WaiveMinHold()
-	}
 }

@@ -32,15 +32,10 @@ tests a store, and leasehold with it.`,
 // labListCommand is "lab list".
 func labListCommand(p *program) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List the failure stories",
-		Long:  `Lists the failure stories that "leasehold lab run" replays.`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage(c, "it takes no arguments")
-			}
-			return nil
-		},
+		Use:               "list",
+		Short:             "List the failure stories",
+		Long:              `Lists the failure stories that "leasehold lab run" replays.`,
+		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
 			w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)

@@ -77,12 +77,7 @@ Exit codes: 0 no violation; 1 a violation; 125 if leasehold itself failed (wrong
 usage, the store cannot be reached); 128+N ended by signal N without a violation.`,
 		Example: `  leasehold lab torture                                # of the default store, a file
   leasehold lab torture --store redis://a,b,c --for 1m --procs 8 --out ./history`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage(c, "it takes no arguments")
-			}
-			return nil
-		},
+		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(c *cobra.Command, _ []string) error { return p.torture(c, o) },
 	}

@@ -142,7 +142,7 @@ func (p *program) ask(c *cobra.Command, fn func(context.Context, *store.Store) e
 // at the end. It makes no lock folder whose path the user has
 // given: that may be mistyped.
 func askWith(p *program, ctx context.Context, c *cobra.Command, looks bool, fn func(context.Context, *store.Store) error) error {
-	if path, missing := missingFile(p, c); missing {
+	if path, own := p.missingFolder(c); path != "" && !own {
 		return fmt.Errorf("there is no lock folder %s: check the path, since nobody has locked anything there", path)
 	}
 	log, settle := p.voice.StoreLogger()

@@ -14,10 +14,10 @@ import (
 // lock for the rest of the time. If the store cannot keep it for that long (most;
 // 0 means no limit), the first signal only prints a message, and the second ends
 // the wait.
-func (p locker) waitMinHold(sigs *signals, l lease, until time.Time, most time.Duration) bool {
+func (p *program) waitMinHold(sigs *signals, l lease, until time.Time, most time.Duration) bool {
 	rest := time.Until(until)
 	if rest <= 0 { // also if the command never ran
-		l.WaiveMinHold()
+		l.waiveMinHold()
 		return true
 	}
 	p.sayHeld(l, rest)
@@ -27,7 +27,7 @@ func (p locker) waitMinHold(sigs *signals, l lease, until time.Time, most time.D
 	for asked := false; ; {
 		select {
 		case <-over.C:
-			l.WaiveMinHold()
+			l.waiveMinHold()
 			return true
 		case <-l.Done():
 			return true
@@ -43,13 +43,13 @@ func (p locker) waitMinHold(sigs *signals, l lease, until time.Time, most time.D
 		}
 		asked = true
 		p.voice.Error("%s: held for %s more (--min-hold), longer than the store keeps a lock by itself (max_ttl, %v): send the signal again to exit now",
-			namesOf(l), voice.Brief(rest), most)
+			l.names(), voice.Brief(rest), most)
 	}
 }
 
 // sayHeld reports that the lock stays held although the command has ended.
-func (p locker) sayHeld(l lease, rest time.Duration) {
-	text := fmt.Sprintf("the command has ended; %s: held for %s more (--min-hold)", namesOf(l), voice.Brief(rest))
+func (p *program) sayHeld(l lease, rest time.Duration) {
+	text := fmt.Sprintf("the command has ended; %s: held for %s more (--min-hold)", l.names(), voice.Brief(rest))
 	if p.voice.Screen {
 		p.voice.Status(text)
 	} else {

@@ -63,7 +63,7 @@ func runOnce(p *program, c *cobra.Command, o runFlags, name string, lock leaseho
 				return nil
 			}
 			cmd.Tether = tether(st)
-			outcome = runUnder(p, sigs, singleLease{l}, budget, cmd, false)
+			outcome = runUnder(p, sigs, single(l), budget, cmd, false)
 			sigs.tellJob(&outcome)
 			return nil
 		})

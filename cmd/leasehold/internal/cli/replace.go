@@ -35,12 +35,7 @@ command fails or is interrupted, clients with both lists go on working. Run it
 again, even without the old servers, provided that it got as far as waiting for
 the leases that the old servers granted.`,
 		Example: `  leasehold replace --store 'redis://a,b,c?next=a,b,d'`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage(c, "it takes no arguments: name the servers with --store")
-			}
-			return nil
-		},
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			url, s, err := p.storeAsked(c)
 			if err != nil {

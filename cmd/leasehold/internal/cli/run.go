@@ -77,7 +77,7 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 		return runOnce(p, c, o, name, lock, budget, cmd)
 	}
 	sigs := listen()
-	st, l, err := locker{p}.acquire(c, o, sigs, name, lock)
+	st, l, err := p.acquire(c, o, sigs, name, lock)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 	if !outcome.Started {
 		until = time.Time{} // nothing ran that others must not repeat
 	}
-	code := locker{p}.releaseAndClose(sigs, st, l, until, outcome.Code)
+	code := p.releaseAndClose(sigs, st, l, until, outcome.Code)
 	sigs.stop()
 	outcome.Reap()
 	if _, ok := outcome.Err.(*runner.StartError); ok {
@@ -137,7 +137,7 @@ func startFailed(err error) error {
 
 // environ returns the command's environment. numbered says that l has a slot.
 func environ(l lease, numbered bool) []string {
-	all := l.each()
+	all := l.each
 	owners := ownersAbove(os.Getenv)
 	var tokens []string
 	for _, one := range slices.Backward(all) { // NAME's last

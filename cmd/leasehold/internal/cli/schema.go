@@ -30,12 +30,7 @@ the client of the database.`,
 		Example: `  leasehold schema --store postgres://owner@db/app --grant app
   leasehold schema --store postgres:///?schema=locks --print > 0042_locks.sql
   leasehold schema --store mysql:// --print | mysql --host db --user root`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage(c, "it takes no arguments")
-			}
-			return nil
-		},
+		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(c *cobra.Command, _ []string) error { return p.schema(c, show, roles) },
 	}

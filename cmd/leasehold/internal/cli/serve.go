@@ -70,7 +70,7 @@ logged, on standard error, as a line of JSON with "audit": true.
   curl -N -d '{"purpose":"backup"}' http://127.0.0.1:7420/v1/locks/nightly/hold
   leasehold serve --store postgres://db/locks --listen :7420 \
       --tls-cert cert.pem --tls-key key.pem --rights rights.json`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return runServe(p, c, o) },
 	}
 	f := c.Flags()
