@@ -29,13 +29,13 @@ type attempt struct {
 
 // run makes the attempt, and again if the lock became free meanwhile.
 func (a *attempt) run(ctx context.Context) (store.Grant, error) {
-	if a.s.places.leases.get(leaseKey{a.r.Name, a.r.Owner}) != nil {
+	if a.s.leases.get(leaseKey{a.r.Name, a.r.Owner}) != nil {
 		if g, err := a.confirm(ctx); !errors.Is(err, store.ErrNotHeld) || errors.Is(err, errBroken) {
 			return g, err
 		}
 	}
 	for {
-		p, err := a.s.places.enqueue(ctx, a.r.Lease)
+		p, err := a.s.enqueue(ctx, a.r.Lease)
 		if err != nil {
 			return store.Grant{}, err
 		}
@@ -53,7 +53,7 @@ func (a *attempt) take(ctx context.Context, p *place) (store.Grant, error) {
 		q, me, err := p.queue(ctx)
 		switch {
 		case err != nil:
-			s.places.remove(p)
+			s.remove(p)
 			return store.Grant{}, err
 		case me < 0 && refused: // an answer to refused was lost, which had removed it
 			return store.Grant{}, errFree
@@ -71,7 +71,7 @@ func (a *attempt) take(ctx context.Context, p *place) (store.Grant, error) {
 		if q.noted {
 			if err := p.unbroken(ctx); err != nil {
 				if p.removeNow(ctx) != nil {
-					s.places.remove(p)
+					s.remove(p)
 				}
 				return store.Grant{}, err
 			}
@@ -83,10 +83,10 @@ func (a *attempt) take(ctx context.Context, p *place) (store.Grant, error) {
 		}
 		var g store.Grant
 		if err == nil {
-			g, err = s.places.grant(ctx, p, a.r.Lease, a.start)
+			g, err = s.grant(ctx, p, a.r.Lease, a.start)
 		}
 		if err != nil {
-			s.places.remove(p)
+			s.remove(p)
 		}
 		return g, err
 	}
@@ -105,14 +105,14 @@ func (a *attempt) refused(ctx context.Context, p *place, q queue, me int) (store
 	path := p.dir + "/" + blocker.name
 	answers, err := p.Ask(ctx, zk.Multi(zk.Check(path, zk.AnyVersion), zk.Delete(p.path(), zk.AnyVersion)), zk.Read(path))
 	if err != nil {
-		s.places.remove(p)
+		s.remove(p)
 		return store.Grant{}, err
 	}
 	switch parts, err := answers[0].Each(2); {
 	case len(parts) == 2 && errors.Is(parts[0].Err, zk.ErrNoNode):
 		return store.Grant{}, errChanged
 	case err != nil: // perhaps it is gone already
-		s.places.remove(p)
+		s.remove(p)
 	}
 	n, ok, err := answers[1].Node()
 	switch {
@@ -133,8 +133,8 @@ func (a *attempt) refused(ctx context.Context, p *place, q queue, me int) (store
 
 // confirm grants again what the owner has, or returns store.ErrNotHeld.
 func (a *attempt) confirm(ctx context.Context) (store.Grant, error) {
-	if err := a.s.places.renew(ctx, a.r.Lease, a.start, change{join: true}); err != nil {
+	if err := a.s.renew(ctx, a.r.Lease, a.start, change{join: true}); err != nil {
 		return store.Grant{}, err
 	}
-	return a.s.places.renewed(a.r.Lease)
+	return a.s.renewed(a.r.Lease)
 }

@@ -19,7 +19,7 @@ func TestRefusedPlaceKeepsItsTurn(t *testing.T) {
 	holder, l := request("keeps its turn", 20*time.Second), request("keeps its turn", 20*time.Second)
 	mustAcquire(t, other, holder)
 	a := &attempt{s, store.AcquireRequest{Lease: l}, s.clock.Now()}
-	p, err := s.places.enqueue(t.Context(), l)
+	p, err := s.enqueue(t.Context(), l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestLostAnswerToARefusal(t *testing.T) {
 	mustAcquire(t, s, first)
 	mustRelease(t, s, first)
 	mustAcquire(t, other, holder)
-	p.CutReplyTo(other.places.leases.get(leaseKey{holder.Name, holder.Owner}).place.Load().name, 0)
+	p.CutReplyTo(other.leases.get(leaseKey{holder.Name, holder.Owner}).place.Load().name, 0)
 	p.RefuseNew()
 	done := make(chan error, 1)
 	go func() {

@@ -63,7 +63,7 @@ func (p *place) settle(ctx context.Context, q queue, me int) error {
 type placeStore interface {
 	// read reads the record of a place that may be a Store's. It returns errChanged if it is
 	// gone.
-	read(ctx context.Context, path string) (zk.Node, record, error)
+	read(ctx context.Context, path string) (agreed, error)
 	// write writes what was agreed on, unless the node has changed, or one of the nodes behind is
 	// gone; then it returns errChanged.
 	write(ctx context.Context, a agreed, path string, behind ...string) (agreed, error)
@@ -74,13 +74,10 @@ type placeStore interface {
 // as well. It returns errChanged if the queue has to be read again.
 func agree(ctx context.Context, s placeStore, dir string, q queue, i int) (agreed, error) {
 	path := dir + "/" + q[i].name
-	n, rec, err := s.read(ctx, path)
-	if err != nil || rec.Agreed {
-		return agreed{rec, n.Version, n.Czxid}, err
-	}
+	a, err := s.read(ctx, path)
 	j := q.nativeBefore(i)
-	if j < 0 {
-		return agreed{rec, n.Version, n.Czxid}, nil
+	if err != nil || a.Agreed || j < 0 {
+		return a, err
 	}
 	before, err := agree(ctx, s, dir, q, j)
 	if err != nil {
@@ -89,7 +86,8 @@ func agree(ctx context.Context, s placeStore, dir string, q queue, i int) (agree
 	if !before.Agreed {
 		before.record = before.first(q[j], before.czxid)
 	}
-	return s.write(ctx, agreed{rec.behind(before.record, q, i), n.Version, n.Czxid}, path, dir+"/"+q[j].name)
+	a.record = a.behind(before.record, q, i)
+	return s.write(ctx, a, path, dir+"/"+q[j].name)
 }
 
 // graceOfOthers is how long the holder before may take to agree by itself. Without that pause, all
@@ -133,19 +131,16 @@ func (t tree) waitForAgreement(ctx context.Context, dir string, q queue, j int) 
 }
 
 // read implements placeStore.
-func (t tree) read(ctx context.Context, path string) (zk.Node, record, error) {
+func (t tree) read(ctx context.Context, path string) (a agreed, err error) {
 	n, ok, err := t.Get(ctx, path)
-	if err != nil {
-		return n, record{}, err
-	}
-	if !ok {
-		return n, record{}, errChanged
+	if err == nil && !ok {
+		err = errChanged
 	}
 	rec, ours := decodeRecord(n.Data)
-	if !ours {
-		return n, rec, fmt.Errorf("%w: %s is a place of another client, with a name of ours", store.ErrKindMismatch, path)
+	if err == nil && !ours {
+		err = fmt.Errorf("%w: %s is a place of another client, with a name of ours", store.ErrKindMismatch, path)
 	}
-	return n, rec, nil
+	return agreed{rec, n.Version, n.Czxid}, err
 }
 
 // write implements placeStore.

@@ -35,14 +35,14 @@ type granted struct {
 }
 
 // read implements placeStore.
-func (f *fakeTree) read(_ context.Context, p string) (zk.Node, record, error) {
+func (f *fakeTree) read(_ context.Context, p string) (agreed, error) {
 	f.turns.take()
 	n, ok := f.nodes[path.Base(p)]
 	if !ok {
-		return n, record{}, errChanged
+		return agreed{}, errChanged
 	}
 	rec, _ := decodeRecord(n.Data)
-	return n, rec, nil
+	return agreed{rec, n.Version, n.Czxid}, nil
 }
 
 // write implements placeStore.

@@ -212,7 +212,7 @@ func TestBrokenLeaseIsGivenUp(t *testing.T) {
 	l := request("given up when broken", 10*time.Second)
 	mustAcquire(t, s, l)
 	breaks(t, other, breakOf(t, other, l))
-	h := s.places.leases.get(leaseKey{l.Name, l.Owner})
+	h := s.leases.get(leaseKey{l.Name, l.Owner})
 	until := h.until
 	refusesRenewal(t, "renew", s.Renew(t.Context(), []store.Lease{l})[0])
 	if !h.until.Equal(until) {
@@ -273,7 +273,7 @@ func TestBreakBeforeTheWaiterNotices(t *testing.T) {
 		l := request(held.Name, held.TTL)
 		mustAcquire(t, other, held)
 		start := s.clock.Now()
-		p, err := s.places.enqueue(t.Context(), l)
+		p, err := s.enqueue(t.Context(), l)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -302,7 +302,7 @@ func TestValidityOfAWaiterCountsFromItsLook(t *testing.T) {
 	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	l := request("counts from the look", 36*time.Second)
 	start := s.clock.Now()
-	p, err := s.places.enqueue(t.Context(), l)
+	p, err := s.enqueue(t.Context(), l)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func releaseOften(t *testing.T, s *engine, name string, ttl time.Duration, seq i
 		l := request(name, ttl)
 		mustAcquire(t, s, l)
 		mustRelease(t, s, l)
-		p, ok := s.places.free.last[name]
+		p, ok := s.free.last[name]
 		if !ok {
 			t.Fatalf("%q is not remembered after a release", name)
 		}
@@ -95,7 +95,7 @@ func releaseOften(t *testing.T, s *engine, name string, ttl time.Duration, seq i
 // createAfter makes a place whose store expects it to follow last directly.
 func createAfter(t *testing.T, s *engine, name string, last lastPlace) *place {
 	t.Helper()
-	tr, err := s.places.tree(t.Context(), 10*time.Second)
+	tr, err := s.tree(t.Context(), 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 func next(t *testing.T, s *engine, l store.Lease) *waiting {
 	t.Helper()
 	w := &waiting{s: s, r: store.WaitRequest{Lease: l}, start: s.clock.Now()}
-	p, err := s.places.enqueue(t.Context(), l)
+	p, err := s.enqueue(t.Context(), l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,11 +204,11 @@ func TestRejoinThatNobodyWaitsFor(t *testing.T) {
 			}
 			continue
 		}
-		p, ok := s.places.rejoined.Take(r.Lease)
+		p, ok := s.rejoined.Take(r.Lease)
 		if !ok || p.early == nil || len(p.early.queue) != 2 {
 			t.Fatalf("the place knows %+v, want the whole queue", p.early)
 		}
-		s.places.rejoined.Put(r.Lease, p, func() {})
+		s.rejoined.Put(r.Lease, p, func() {})
 		if err := third.pause(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +221,7 @@ func TestRejoinThatNobodyWaitsFor(t *testing.T) {
 		}
 		mustRelease(t, s, r.Lease)
 	}
-	eventually.True(t, "no place is kept", func() bool { _, ok := s.places.rejoined.Take(store.Lease{}); return !ok })
+	eventually.True(t, "no place is kept", func() bool { _, ok := s.rejoined.Take(store.Lease{}); return !ok })
 }
 
 // If the holder has left before the watches are set, the list that was sent with them shows that
@@ -232,11 +232,11 @@ func TestHolderLeavesBeforeTheWatches(t *testing.T) {
 	for _, free := range []bool{true, false} {
 		held, between, l := request("left before", 20*time.Second), request("left before", 20*time.Second), request("left before", 20*time.Second)
 		mustAcquire(t, other, held)
-		left := other.places.leases.get(leaseKey{held.Name, held.Owner}).place.Load().name
+		left := other.leases.get(leaseKey{held.Name, held.Owner}).place.Load().name
 		if !free {
 			next(t, other, between)
 		}
-		p, err := s.places.enqueue(t.Context(), l)
+		p, err := s.enqueue(t.Context(), l)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +277,7 @@ func TestListFollowsTheChange(t *testing.T) {
 	mustAcquire(t, other, held)
 	before := next(t, other, between)
 	w := &waiting{s: s, r: store.WaitRequest{Lease: l}, start: s.clock.Now()}
-	p, err := s.places.enqueue(t.Context(), l)
+	p, err := s.enqueue(t.Context(), l)
 	if err != nil {
 		t.Fatal(err)
 	}

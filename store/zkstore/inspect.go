@@ -127,10 +127,9 @@ func (t tree) state(ctx context.Context, name string, waiters int) (store.State,
 		st.Held, st.Kind, st.Holder, st.ExpiresIn, st.Token = true, kindOf(left[0].spec), first.Holder, first.ExpiresIn, first.Token
 	}
 	if st.Kind.IsMutex() {
-		st.Kind = store.Kind{}
-	}
-	if st.Kind.IsMutex() && len(st.Holders) == 1 {
-		st.Holders = nil
+		if st.Kind = (store.Kind{}); len(st.Holders) == 1 {
+			st.Holders = nil
+		}
 	}
 	return st, nil
 }

@@ -60,7 +60,7 @@ func TestRequestsOfATurn(t *testing.T) {
 				mustAcquire(t, stores[0], l)
 				mustRelease(t, stores[0], l)
 				if !often {
-					clear(stores[0].places.free.last)
+					clear(stores[0].free.last)
 				}
 			}
 			if of := float64(requestsTo(t, server)-before) / times; of > most {

@@ -91,7 +91,7 @@ func TestEpochsAreBounded(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	for _, zxid := range []int64{0, -1, maxEpoch << 32} {
-		p, err := s.places.enqueue(t.Context(), request("late epoch", 20*time.Second))
+		p, err := s.enqueue(t.Context(), request("late epoch", 20*time.Second))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -90,7 +90,7 @@ func TestNumbersRunOut(t *testing.T) {
 		if err == nil || !errors.Is(err, store.ErrBusy) && !strings.Contains(err.Error(), "no more numbers") {
 			t.Fatalf("acquire a lock that is held: %v, want a refusal", err)
 		}
-		if _, err := s.places.enqueue(t.Context(), request(name, 10*time.Second)); !errors.Is(err, zk.ErrNotEmpty) {
+		if _, err := s.enqueue(t.Context(), request(name, 10*time.Second)); !errors.Is(err, zk.ErrNotEmpty) {
 			t.Fatalf("a place beyond the last number: %v, want %v", err, zk.ErrNotEmpty)
 		}
 	}
@@ -112,7 +112,7 @@ func TestNumbersRunOut(t *testing.T) {
 	if err := <-granted; err != nil {
 		t.Fatalf("wait: %v", err)
 	}
-	if p := s.places.leases.get(leaseKey{name, waits.Owner}).place.Load(); p.seq != 0 {
+	if p := s.leases.get(leaseKey{name, waits.Owner}).place.Load(); p.seq != 0 {
 		t.Errorf("the place has the number %d, want 0", p.seq)
 	}
 	mustRelease(t, s, waits)

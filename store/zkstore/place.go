@@ -9,9 +9,7 @@ import (
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/internal/rule"
-	"github.com/leasehold-dev/leasehold/internal/unclaimed"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
@@ -44,7 +42,7 @@ func (t tree) newPlace(l store.Lease) *place {
 // behind it, create watches the last of these instead: if that is still there, it comes before the new
 // place. New places come behind both, so the new place has nothing to do before that one's end. Create
 // returns an error only if there certainly is no node, or will be none once the session is over. After the
-// end of ctx there may be one: see places.withdraw.
+// end of ctx there may be one: see withdraw.
 func (p *place) create(ctx context.Context, old *place) error {
 	mark := newMark(p.record.Owner)
 	node := zk.Create(p.dir+"/"+placeName(mark, p.spec, p.weight), p.record.encode(), p.acl, zk.EphemeralSequential)
@@ -229,16 +227,6 @@ func (p *place) delete(ctx context.Context) (there bool, zxid int64, err error) 
 	return there, zxid, explain(err, p.path())
 }
 
-// places are the places that a store has in its sessions: those of its leases, and those
-// that no Wait has claimed.
-type places struct {
-	*ensemble
-	gate     *gate.Gate
-	leases   leases
-	rejoined unclaimed.Places[reserved]
-	free     freeLocks
-}
-
 // reserved is a place that was made with a release and that no Wait has claimed.
 type reserved struct {
 	*place
@@ -247,7 +235,7 @@ type reserved struct {
 
 // enqueue makes a place at the end of the queue of a lock. If ctx ends first, the place
 // is removed in the background.
-func (s *places) enqueue(ctx context.Context, l store.Lease) (*place, error) {
+func (s *engine) enqueue(ctx context.Context, l store.Lease) (*place, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -268,7 +256,7 @@ func (s *places) enqueue(ctx context.Context, l store.Lease) (*place, error) {
 
 // withdraw gives up a place that could not be made. If that was because ctx has ended, and the node
 // is there all the same, it calls made and removes the node, in the background.
-func (s *places) withdraw(ctx context.Context, p *place, made func()) {
+func (s *engine) withdraw(ctx context.Context, p *place, made func()) {
 	if ctx.Err() == nil || p.mark == "" {
 		return
 	}
@@ -281,7 +269,7 @@ func (s *places) withdraw(ctx context.Context, p *place, made func()) {
 }
 
 // remove removes the node of a place in the background.
-func (s *places) remove(p *place) {
+func (s *engine) remove(p *place) {
 	s.gate.Go(func() {
 		p.unwatch()
 		if _, _, err := p.delete(context.Background()); err != nil && !p.Ended() {
@@ -292,22 +280,15 @@ func (s *places) remove(p *place) {
 
 // expired ends a lease that nobody has renewed, or a place that nobody has claimed. Timers
 // call it.
-func (s *places) expired(p *place) {
+func (s *engine) expired(p *place) {
 	if s.gate.Enter() == nil {
 		defer s.gate.Leave()
 		s.remove(p)
 	}
 }
 
-// abandon removes the places that no Wait has claimed. From then on none is kept.
-func (s *places) abandon() {
-	for _, p := range s.rejoined.Close() {
-		s.remove(p.place)
-	}
-}
-
 // grant makes a lease of a place that has the lock. Its validity counts from at.
-func (s *places) grant(ctx context.Context, p *place, l store.Lease, at clock.Instant) (store.Grant, error) {
+func (s *engine) grant(ctx context.Context, p *place, l store.Lease, at clock.Instant) (store.Grant, error) {
 	if _, err := p.Prove(ctx, at); err != nil {
 		return store.Grant{}, err
 	}
@@ -318,7 +299,7 @@ func (s *places) grant(ctx context.Context, p *place, l store.Lease, at clock.In
 }
 
 // keep makes a lease of a place, which ends after its TTL unless it is renewed.
-func (s *places) keep(l store.Lease, p *place) *lease {
+func (s *engine) keep(l store.Lease, p *place) *lease {
 	h := newLease(l.Name, p)
 	s.leases.add(h, l.TTL, s.expired)
 	return h

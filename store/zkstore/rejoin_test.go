@@ -75,13 +75,13 @@ func TestUnclaimedPlaceEnds(t *testing.T) {
 	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); err != nil || !queued {
 		t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
 	}
-	p, ok := s.places.rejoined.Take(r.next.Lease)
+	p, ok := s.rejoined.Take(r.next.Lease)
 	if !ok {
 		t.Fatal("the place is not kept")
 	}
 	soon := r.next.Lease
 	soon.TTL = time.Millisecond
-	s.places.rejoined.Put(soon, p, func() { s.places.expired(p.place) })
+	s.rejoined.Put(soon, p, func() { s.expired(p.place) })
 	eventually.True(t, "the place is gone", func() bool {
 		st, err := other.Inspect(t.Context(), r.held.Name)
 		return err == nil && len(st.Queue) == 0
@@ -101,7 +101,7 @@ func TestUnclaimedPlaceIsDeleted(t *testing.T) {
 		t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
 	}
 	<-r.has
-	p, ok := s.places.rejoined.Take(r.next.Lease)
+	p, ok := s.rejoined.Take(r.next.Lease)
 	if !ok {
 		t.Fatal("the place is not kept")
 	}
@@ -111,7 +111,7 @@ func TestUnclaimedPlaceIsDeleted(t *testing.T) {
 		t.Fatalf("the place is there: %v, %v, want true", ok, err)
 	}
 	mustRelease(t, other, r.waiter.Lease)
-	s.places.rejoined.Put(r.next.Lease, p, func() {})
+	s.rejoined.Put(r.next.Lease, p, func() {})
 	if _, _, err := p.delete(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -130,14 +130,14 @@ func TestRejoinKnowsTheQueue(t *testing.T) {
 	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); err != nil || !queued {
 		t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
 	}
-	p, ok := s.places.rejoined.Take(r.next.Lease)
+	p, ok := s.rejoined.Take(r.next.Lease)
 	if !ok {
 		t.Fatal("the place is not kept")
 	}
 	if p.early == nil || len(p.early.queue) != 2 || p.early.queue[1].name != p.name {
 		t.Fatalf("the place knows %+v, want the waiter's place and its own", p.early)
 	}
-	s.places.rejoined.Put(r.next.Lease, p, func() {})
+	s.rejoined.Put(r.next.Lease, p, func() {})
 	<-r.has
 	mustRelease(t, other, r.waiter.Lease)
 	if _, err := s.Wait(t.Context(), r.next, nil); err != nil {
@@ -153,12 +153,12 @@ func TestRejoinBehindTheLastWaiter(t *testing.T) {
 	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	for _, left := range []bool{false, true} {
 		held, r := request("behind the last", 20*time.Second), store.WaitRequest{Lease: request("behind the last", 20*time.Second)}
-		p, err := s.places.enqueue(t.Context(), held)
+		p, err := s.enqueue(t.Context(), held)
 		if err != nil {
 			t.Fatal(err)
 		}
 		second := next(t, other, request(held.Name, held.TTL))
-		last, err := other.places.enqueue(t.Context(), request(held.Name, held.TTL))
+		last, err := other.enqueue(t.Context(), request(held.Name, held.TTL))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,14 +173,14 @@ func TestRejoinBehindTheLastWaiter(t *testing.T) {
 		if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: held}, r); err != nil || !queued {
 			t.Fatalf("rejoin: queued %v, %v, want true", queued, err)
 		}
-		again, ok := s.places.rejoined.Take(r.Lease)
+		again, ok := s.rejoined.Take(r.Lease)
 		if !ok {
 			t.Fatal("the place is not kept")
 		}
 		if watches := again.set != nil && again.before == last.name; watches == left || (again.early != nil) != left {
 			t.Fatalf("the last waiter has left: %v; its place is watched: %v, and the queue is %+v", left, watches, again.early)
 		}
-		s.places.rejoined.Put(r.Lease, again, func() {})
+		s.rejoined.Put(r.Lease, again, func() {})
 		if err := second.pause(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +225,7 @@ func TestRejoinGivenUpWhenItsAnswerIsLost(t *testing.T) {
 			p.Await(t, "the answer is lost", func(st faultproxy.Stats) bool { return st.Cut > int64(i) })
 			cancel()
 		}()
-		if _, done, err := s.places.rejoin(ctx, store.ReleaseRequest{Lease: r.held}, r.next); done || !errors.Is(err, context.Canceled) {
+		if _, done, err := s.rejoin(ctx, store.ReleaseRequest{Lease: r.held}, r.next); done || !errors.Is(err, context.Canceled) {
 			t.Fatalf("rejoin: %v, %v, want %v", done, err, context.Canceled)
 		}
 		p.Pass()
@@ -261,9 +261,9 @@ func TestLeaseExpiresDuringARejoin(t *testing.T) {
 	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	l := request("expires during a rejoin", 20*time.Second)
 	mustAcquire(t, s, l)
-	h := s.places.leases.get(leaseKey{l.Name, l.Owner})
-	s.places.expired(h.place.Load())
-	if _, _, err := s.places.rejoin(t.Context(), store.ReleaseRequest{Lease: l}, store.WaitRequest{Lease: request(l.Name, l.TTL)}); err != nil {
+	h := s.leases.get(leaseKey{l.Name, l.Owner})
+	s.expired(h.place.Load())
+	if _, _, err := s.rejoin(t.Context(), store.ReleaseRequest{Lease: l}, store.WaitRequest{Lease: request(l.Name, l.TTL)}); err != nil {
 		t.Fatal(err)
 	}
 }

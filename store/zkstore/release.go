@@ -12,7 +12,7 @@ import (
 // Release implements driver.Engine: it removes the owner's place. The place may be in a
 // session of another process.
 func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
-	done, err := s.places.release(ctx, r)
+	done, err := s.release(ctx, r)
 	if err == nil && !done {
 		err = store.ErrNotHeld
 	}
@@ -20,7 +20,7 @@ func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
 }
 
 // release reports whether it ended a lease.
-func (s *places) release(ctx context.Context, r store.ReleaseRequest) (done bool, err error) {
+func (s *engine) release(ctx context.Context, r store.ReleaseRequest) (done bool, err error) {
 	if p, ok := s.rejoined.Take(r.Lease); ok {
 		if p.removeNow(ctx) != nil {
 			s.remove(p.place)
@@ -69,9 +69,9 @@ func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, n
 	if err := s.require(next.Require); err != nil {
 		return false, err
 	}
-	queued, done, err := s.places.rejoin(ctx, r, next)
+	queued, done, err := s.rejoin(ctx, r, next)
 	if !done && (err == nil || errors.Is(err, store.ErrNotHeld)) {
-		done, err = s.places.release(ctx, r)
+		done, err = s.release(ctx, r)
 	}
 	if err == nil && !done {
 		err = store.ErrNotHeld
@@ -81,7 +81,7 @@ func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, n
 
 // rejoin releases the lease and makes a place. It returns done false, and no error or store.ErrNotHeld, if
 // that cannot be done in one transaction: then nothing has changed.
-func (s *places) rejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued, done bool, err error) {
+func (s *engine) rejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued, done bool, err error) {
 	h, start := s.leases.get(leaseKey{r.Name, r.Owner}), s.clock.Now()
 	old, err := s.held(ctx, h, r, next.TTL)
 	if err != nil || old.spec != rule.Mutex || !next.Kind.IsMutex() || old.record.isOfAnother(r) {
@@ -118,7 +118,7 @@ func (s *places) rejoin(ctx context.Context, r store.ReleaseRequest, next store.
 
 // held returns the place of the lease in the session of that TTL: h or, if that is nil,
 // the lease of another store. It returns store.ErrNotHeld if there is none, or h is in another session.
-func (s *places) held(ctx context.Context, h *lease, r store.ReleaseRequest, ttl time.Duration) (*place, error) {
+func (s *engine) held(ctx context.Context, h *lease, r store.ReleaseRequest, ttl time.Duration) (*place, error) {
 	if h != nil {
 		if p := h.place.Load(); !p.Ended() && p.Class() == s.limits.Class(ttl) {
 			return p, nil

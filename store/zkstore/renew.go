@@ -15,7 +15,7 @@ func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
 	start := s.clock.Now()
 	each(len(leases), func(i int) {
-		errs[i] = s.failed(ctx, "renew", leases[i].Name, s.places.renew(ctx, leases[i], start, change{}))
+		errs[i] = s.failed(ctx, "renew", leases[i].Name, s.renew(ctx, leases[i], start, change{}))
 	})
 	return errs
 }
@@ -26,10 +26,10 @@ func (s *engine) Downgrade(ctx context.Context, r store.Lease) (store.Grant, err
 	if err := s.require(r.Require); err != nil {
 		return store.Grant{}, err
 	}
-	err := s.places.renew(ctx, r, s.clock.Now(), change{read: true})
+	err := s.renew(ctx, r, s.clock.Now(), change{read: true})
 	var g store.Grant
 	if err == nil {
-		g, err = s.places.renewed(r)
+		g, err = s.renewed(r)
 	}
 	return g, s.failed(ctx, "downgrade", r.Name, err)
 }
@@ -43,7 +43,7 @@ type change struct {
 }
 
 // renewed returns the grant of a lease that was renewed.
-func (s *places) renewed(l store.Lease) (store.Grant, error) {
+func (s *engine) renewed(l store.Lease) (store.Grant, error) {
 	if h := s.leases.get(leaseKey{l.Name, l.Owner}); h != nil {
 		return h.grant(), nil
 	}
@@ -67,7 +67,7 @@ func (c change) admits(t tree, p numbered, rec record, l store.Lease) error {
 // renew makes the lease of l.Owner last for its TTL from start, and changes it. If the
 // lease is in another session, of this store or of another, or if a writer is to be a
 // reader, renew makes the place anew.
-func (s *places) renew(ctx context.Context, l store.Lease, start clock.Instant, c change) error {
+func (s *engine) renew(ctx context.Context, l store.Lease, start clock.Instant, c change) error {
 	h := s.leases.get(leaseKey{l.Name, l.Owner})
 	if h != nil {
 		p := h.place.Load()
@@ -135,7 +135,7 @@ func (s *places) renew(ctx context.Context, l store.Lease, start clock.Instant, 
 
 // renewInPlace renews a lease in the session that it is in. done is false if it is no
 // longer there.
-func (s *places) renewInPlace(ctx context.Context, h *lease, l store.Lease, start clock.Instant, join bool) (done bool, err error) {
+func (s *engine) renewInPlace(ctx context.Context, h *lease, l store.Lease, start clock.Instant, join bool) (done bool, err error) {
 	p := h.place.Load()
 	if _, err := p.Prove(ctx, start); err != nil {
 		if p.Ended() {
@@ -178,7 +178,7 @@ func (s *places) renewInPlace(ctx context.Context, h *lease, l store.Lease, star
 
 // move makes the place anew in a session of this store, with the same number, in one
 // transaction. It returns false if the place has changed meanwhile.
-func (s *places) move(ctx context.Context, ss tree, f found, l store.Lease, start clock.Instant, c change, old *lease) (bool, error) {
+func (s *engine) move(ctx context.Context, ss tree, f found, l store.Lease, start clock.Instant, c change, old *lease) (bool, error) {
 	rec, to := f.record, f.numbered
 	rec.Token = tokenOf(f.record, f.czxid)
 	rec.TTL = max(rec.TTL, l.TTL)

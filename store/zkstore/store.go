@@ -7,15 +7,19 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/gate"
+	"github.com/leasehold-dev/leasehold/internal/unclaimed"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// engine keeps locks in ZooKeeper.
+// engine keeps locks in ZooKeeper. It has places in its sessions: those of its leases, and those that no
+// Wait has claimed.
 type engine struct {
 	*ensemble
-	gate   *gate.Gate
-	places *places
-	marks  marks
+	gate     *gate.Gate
+	leases   leases
+	rejoined unclaimed.Places[reserved]
+	free     freeLocks
+	marks    marks
 	listener
 }
 
@@ -51,13 +55,12 @@ func openEngine(ctx context.Context, o *Options) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, g := newEnsemble(checked), gate.New(store.ErrClosed)
-	s := &engine{ensemble: e, gate: g, places: &places{ensemble: e, gate: g}}
+	s := &engine{ensemble: newEnsemble(checked), gate: gate.New(store.ErrClosed)}
 	ctx, cancel := s.timed(ctx)
 	defer cancel()
-	if err := e.open(ctx); err != nil {
+	if err := s.open(ctx); err != nil {
 		if errors.Is(err, store.ErrUnsupported) {
-			err = fmt.Errorf("open locks in %s: %w", e.node, err)
+			err = fmt.Errorf("open locks in %s: %w", s.node, err)
 		} else {
 			err = s.failed(ctx, "open", "", err)
 		}
@@ -99,7 +102,9 @@ func (s *engine) Close() error {
 		return nil // it is closed already
 	}
 	idle, _ := s.gate.Close()
-	s.places.abandon()
+	for _, p := range s.rejoined.Close() {
+		s.remove(p.place)
+	}
 	s.gate.Leave()
 	timer := time.NewTimer(s.o.Timeout)
 	defer timer.Stop()
@@ -107,7 +112,7 @@ func (s *engine) Close() error {
 	case <-idle:
 	case <-timer.C:
 	}
-	s.ensemble.close(s.places.leases.close())
+	s.ensemble.close(s.leases.close())
 	return nil
 }
 

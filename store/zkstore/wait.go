@@ -44,7 +44,7 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 		return store.Grant{}, err
 	}
 	w := &waiting{s: s, r: r, reason: reason, start: s.clock.Now()}
-	if p, ok := s.places.rejoined.Take(r.Lease); ok {
+	if p, ok := s.rejoined.Take(r.Lease); ok {
 		w.place, w.start = p.place, p.start
 		w.silentUntil = time.Now().Add(silentFor)
 		w.paused, w.lookAt = p.set != nil, w.silentUntil
@@ -52,7 +52,7 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 	returned := false
 	defer func() { // also if reason panics
 		if !returned && w.place != nil {
-			s.places.remove(w.place)
+			s.remove(w.place)
 		}
 	}()
 	g, err := w.run(ctx)
@@ -138,7 +138,7 @@ func (w *waiting) look(ctx context.Context) (g *store.Grant, err error) {
 // lookAtQueue is look for a waiter that is not paused.
 func (w *waiting) lookAtQueue(ctx context.Context) (g *store.Grant, err error) {
 	if w.place == nil {
-		if w.place, err = w.s.places.enqueue(ctx, w.r.Lease); err != nil {
+		if w.place, err = w.s.enqueue(ctx, w.r.Lease); err != nil {
 			return nil, err
 		}
 	}
@@ -303,7 +303,7 @@ func (w *waiting) granted(ctx context.Context, q lineup) (store.Grant, error) {
 	case err != nil:
 		return store.Grant{}, err
 	}
-	g, err := w.s.places.grant(ctx, w.place, w.r.Lease, at)
+	g, err := w.s.grant(ctx, w.place, w.r.Lease, at)
 	g.Since = max(0, min(proven, w.s.clock.Now()).Sub(w.start))
 	return g, err
 }

@@ -60,7 +60,7 @@ func TestNoWatchOfWhatIsGone(t *testing.T) {
 	s := mustOpen(t, &Options{servers: []string{shared.Addr}})
 	l := request("watched", 10*time.Second)
 	mustAcquire(t, s, l)
-	p := s.places.leases.get(leaseKey{l.Name, l.Owner}).place.Load()
+	p := s.leases.get(leaseKey{l.Name, l.Owner}).place.Load()
 	gone := placeName(newMark("somebody"), rule.Mutex, 1) + "0000000000"
 	q := lineup{queue: queue{{name: gone, spec: rule.Mutex, weight: 1}, p.numbered}}
 	if is, err := p.watch(t.Context(), q, 1); err != nil || !is {
@@ -78,7 +78,7 @@ func TestToldOfAHolderThatHasLeft(t *testing.T) {
 	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	held, l := request("has left", 20*time.Second), request("has left", 20*time.Second)
 	mustAcquire(t, other, held)
-	p, err := s.places.enqueue(t.Context(), l)
+	p, err := s.enqueue(t.Context(), l)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package zk
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -54,18 +55,11 @@ func (b *batch) answer(i int, a Answer) {
 	}
 }
 
-// hello begins a connection. It names the session to go on with, if there is one.
-type hello struct {
-	zxid     int64 // the last one that the session has seen
+// handshake names a session. The client names the one to go on with, or none, and the server the one that
+// it grants, or none if the client's is over.
+type handshake struct {
 	timeout  time.Duration
-	id       int64
-	password []byte
-}
-
-// welcome is the answer. Its id is 0 if the session that hello names is over.
-type welcome struct {
-	timeout  time.Duration
-	id       int64
+	id       int64 // 0: none
 	password []byte
 }
 
@@ -75,12 +69,27 @@ const passwordSize = 16
 // has applied fewer transactions than the session has seen does so, too.
 var errNoServer = errors.New("it is not a ZooKeeper server, or it serves nobody: perhaps its ensemble has no majority")
 
-// greet does the handshake on a new connection.
-func greet(c io.Writer, in *bufio.Reader, h hello) (w welcome, err error) {
+// meet does the handshake on a new connection and gives the server the identities, before ctx ends.
+func meet(ctx context.Context, c net.Conn, zxid int64, h handshake, auth ...Identity) (in *bufio.Reader, w handshake, err error) {
+	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	in = bufio.NewReaderSize(c, 16<<10)
+	w, err = greet(c, in, zxid, h)
+	for i := 0; i < len(auth) && err == nil && w.id != 0; i++ {
+		err = introduce(c, in, auth[i])
+	}
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("it has not answered: %w", ctx.Err())
+	}
+	return in, w, err
+}
+
+// greet does the handshake. zxid is the last one that the session has seen.
+func greet(c io.Writer, in *bufio.Reader, zxid int64, h handshake) (w handshake, err error) {
 	if h.id == 0 {
 		h.password = make([]byte, passwordSize)
 	}
-	b := appendLong(appendInt(nil, 0), h.zxid) // the version of the protocol
+	b := appendLong(appendInt(nil, 0), zxid) // the version of the protocol
 	b = appendLong(appendInt(b, int32(h.timeout.Milliseconds())), h.id)
 	if err := writePacket(c, appendBytes(b, h.password)); err != nil {
 		return w, err

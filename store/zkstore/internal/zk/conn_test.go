@@ -84,7 +84,7 @@ func another(t *testing.T, ss *Session) (*conn, server) {
 	ours, theirs := sockets(t)
 	c := &conn{Conn: ours, session: ss, in: bufio.NewReader(ours)}
 	t.Cleanup(func() { ours.Close(); theirs.Close(); <-c.gone })
-	ss.begin(c, welcome{id: 77}, exchange{})
+	ss.begin(c, handshake{id: 77}, exchange{})
 	return c, newServer(t, theirs)
 }
 
@@ -156,7 +156,7 @@ func TestServerThatTakesNothing(t *testing.T) {
 	}
 	ss := startless(t, Options{Base: "/"})
 	c := &conn{Conn: ours, session: ss, in: bufio.NewReader(ours)}
-	ss.begin(c, welcome{id: 77}, exchange{})
+	ss.begin(c, handshake{id: 77}, exchange{})
 	defer func() { c.Close(); <-c.gone }()
 	ctx, cancel := context.WithCancel(t.Context())
 	begin, returned := make(chan struct{}), make(chan struct{})
@@ -418,7 +418,7 @@ func TestPasswordOfAnyLength(t *testing.T) {
 		s := newServer(t, theirs)
 		got := make(chan []byte, 1)
 		go func() { got <- s.greets(7, time.Hour)[24:] }()
-		if _, err := greet(ours, bufio.NewReader(ours), hello{id: 7, password: word}); err != nil {
+		if _, err := greet(ours, bufio.NewReader(ours), 0, handshake{id: 7, password: word}); err != nil {
 			t.Error(err)
 		}
 		if sent := <-got; !slices.Equal(sent, appendBytes(nil, word)) {
@@ -432,7 +432,7 @@ func TestPasswordOfAnyLength(t *testing.T) {
 // A server that answers with no session, or with one that lasts for no time, is no ZooKeeper: there
 // are no limits to count with.
 func TestLimitsOfAStranger(t *testing.T) {
-	for name, of := range map[string]welcome{"no session": {}, "no time": {id: 7}} {
+	for name, of := range map[string]handshake{"no session": {}, "no time": {id: 7}} {
 		addr := serves(t, func(s server) { s.greets(of.id, of.timeout) })
 		if l, err := AskLimits(t.Context(), addr); !errors.Is(err, ErrStranger) {
 			t.Errorf("%s: limits %+v, %v, want %v", name, l, err, ErrStranger)

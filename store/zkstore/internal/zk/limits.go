@@ -1,7 +1,6 @@
 package zk
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -55,19 +54,9 @@ func granted(ctx context.Context, server string, timeout time.Duration) (time.Du
 		return 0, err
 	}
 	defer c.Close()
-	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	in := bufio.NewReader(c)
-	w, err := greet(c, in, hello{timeout: timeout})
-	if err != nil {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("it has not answered: %w", ctx.Err())
-		}
-		return 0, err
-	}
-	end := int32(opClose)
-	if writePacket(c, appendInt(appendInt(nil, 1), end)) == nil {
+	in, w, err := meet(ctx, c, 0, handshake{timeout: timeout})
+	if end := int32(opClose); err == nil && writePacket(c, appendInt(appendInt(nil, 1), end)) == nil {
 		_, _ = io.Copy(io.Discard, in) // until the server has ended the session
 	}
-	return w.timeout, nil
+	return w.timeout, err
 }

@@ -1,7 +1,6 @@
 package zk
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -105,42 +104,35 @@ func courtesy(tick, patience time.Duration, servers, dials int) time.Duration {
 func (ss *Session) connect(server string) (*conn, error) {
 	o := &ss.pool.o
 	ss.mu.Lock()
-	h, limit := hello{ss.zxid, ss.timeout, ss.id, ss.word}, courtesy(o.Limits.Tick, ss.patience(), len(o.Servers), ss.dials)
+	zxid, h, limit := ss.zxid, handshake{ss.timeout, ss.id, ss.word}, courtesy(o.Limits.Tick, ss.patience(), len(o.Servers), ss.dials)
 	ss.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ss.over, min(ss.patience(), 2*time.Second))
+	ctx, cancel := context.WithTimeout(ss.over, limit)
 	defer cancel()
 	socket, err := dial(ctx, server)
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ss.over, func() { socket.Close() })
-	defer stop()
-	_ = socket.SetDeadline(time.Now().Add(limit))
-	c := &conn{Conn: socket, session: ss, in: bufio.NewReaderSize(socket, 16<<10)}
 	sent := o.Clock.Now()
-	w, err := greet(c, c.in, h)
-	e := exchange{sent, o.Clock.Now()}
-	if err == nil && w.id == 0 {
+	in, w, err := meet(ctx, socket, zxid, h, o.Auth...)
+	switch {
+	case errors.Is(err, ErrAuthFailed):
+		ss.finish(err)
+	case err == nil && w.id == 0:
 		ss.finish(fmt.Errorf("%w: the servers have received nothing from this process for %v, and ended it", ErrOver, ss.timeout))
-	} else if err == nil && w.timeout < ss.timeout {
+	case err == nil && w.timeout < ss.timeout:
 		ss.finish(fmt.Errorf("the server grants sessions of at most %v, and leases of %v need %v: raise maxSessionTimeout on every server", w.timeout, ss.class, ss.timeout))
-	}
-	for i := 0; i < len(o.Auth) && err == nil; i++ {
-		if err = introduce(c, c.in, o.Auth[i]); errors.Is(err, ErrAuthFailed) {
-			ss.finish(err)
-		}
 	}
 	if err = cmp.Or(err, context.Cause(ss.over)); err != nil {
 		socket.Close()
 		return nil, fmt.Errorf("%s does not serve: %w", server, err)
 	}
-	_ = socket.SetDeadline(time.Time{})
-	ss.begin(c, w, e)
+	c := &conn{Conn: socket, session: ss, in: in}
+	ss.begin(c, w, exchange{sent, o.Clock.Now()})
 	return c, nil
 }
 
 // begin takes a connection on which a server has answered the handshake.
-func (ss *Session) begin(c *conn, w welcome, e exchange) {
+func (ss *Session) begin(c *conn, w handshake, e exchange) {
 	c.start()
 	c.watchAgain()
 	ss.mu.Lock()
@@ -231,15 +223,12 @@ func (ss *Session) changedLocked() <-chan struct{} {
 func (ss *Session) reach(ctx context.Context) (*conn, error) {
 	for {
 		ss.mu.Lock()
-		c := ss.conn
-		var changed <-chan struct{}
-		if c == nil {
-			changed = ss.changedLocked()
-		}
-		ss.mu.Unlock()
-		if c != nil {
+		if c := ss.conn; c != nil {
+			ss.mu.Unlock()
 			return c, ctx.Err()
 		}
+		changed := ss.changedLocked()
+		ss.mu.Unlock()
 		select {
 		case <-changed:
 		case <-ss.Over:
