@@ -4,12 +4,9 @@
 package httpapi
 
 import (
-	"bytes"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"math"
-	"math/big"
 	"time"
 	"unicode/utf8"
 
@@ -19,43 +16,22 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Duration is a number of milliseconds, with decimals if it has to be.
-type Duration time.Duration
+// Milliseconds is a time, with decimals if it has to be. Below a month it loses nothing.
+type Milliseconds float64
 
-// MarshalJSON implements json.Marshaler. It loses nothing.
-func (d Duration) MarshalJSON() ([]byte, error) {
-	n, sign := uint64(d), ""
-	if d < 0 {
-		n, sign = -n, "-"
-	}
-	b := fmt.Appendf(nil, "%s%d", sign, n/1e6)
-	if rest := n % 1e6; rest > 0 {
-		b = bytes.TrimRight(fmt.Appendf(b, ".%06d", rest), "0")
-	}
-	return b, nil
-}
+// In returns d in milliseconds.
+func In(d time.Duration) Milliseconds { return Milliseconds(d) / Milliseconds(time.Millisecond) }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (d *Duration) UnmarshalJSON(b []byte) error {
-	if len(b) > 40 {
-		return errors.New("a time in milliseconds has too many digits")
+// Duration returns the time to the nearest nanosecond, or the longest there is.
+func (m Milliseconds) Duration() time.Duration {
+	d := math.Round(float64(m) * float64(time.Millisecond))
+	switch {
+	case d >= math.MaxInt64:
+		return math.MaxInt64
+	case d <= math.MinInt64:
+		return math.MinInt64
 	}
-	f, _, err := big.ParseFloat(string(b), 10, 128, big.ToNearestEven)
-	if err != nil || b[0] == '"' {
-		return fmt.Errorf("%s is no number of milliseconds", b)
-	}
-	f.Mul(f, big.NewFloat(1e6))
-	if f.Sign() >= 0 { // to the nearest nanosecond
-		f.Add(f, big.NewFloat(0.5))
-	} else {
-		f.Sub(f, big.NewFloat(0.5))
-	}
-	if f.Cmp(big.NewFloat(math.MaxInt64)) > 0 || f.Cmp(big.NewFloat(math.MinInt64)) < 0 {
-		return fmt.Errorf("%s milliseconds are too many", b)
-	}
-	n, _ := f.Int64()
-	*d = Duration(n)
-	return nil
+	return time.Duration(d)
 }
 
 // Request is the body of the calls about one lock. Each reads what it needs.
@@ -64,8 +40,8 @@ type Request struct {
 	Owner string `json:"owner,omitempty"`
 	// TTL and Wait are times. No Wait means the default of the call; a negative one has no
 	// bound.
-	TTL  *Duration `json:"ttl_ms,omitempty"`
-	Wait *Duration `json:"wait_ms,omitempty"`
+	TTL  *Milliseconds `json:"ttl_ms,omitempty"`
+	Wait *Milliseconds `json:"wait_ms,omitempty"`
 	// Kind is mutex (the default), semaphore, read or write.
 	Kind    string `json:"kind,omitempty"`
 	Permits int64  `json:"permits,omitempty"`
@@ -99,7 +75,7 @@ type Request struct {
 
 // RequestOf returns the request about l.
 func RequestOf(l store.Lease) Request {
-	ttl, meta := Duration(l.TTL), l.Meta
+	ttl, meta := In(l.TTL), l.Meta
 	r := Request{Owner: l.Owner, TTL: &ttl, Attempt: l.Attempt, Weight: l.Weight, Slots: string(rule.SlotsOf(l.Slots...)), Meta: &meta}
 	r.Kind, r.Permits = kindName(l.Kind)
 	if l.Require != store.Efficiency {
@@ -162,7 +138,9 @@ func (r Request) Lease(name string, ttl time.Duration) (store.Lease, error) {
 	l := store.Lease{Name: name, Owner: r.Owner, Attempt: r.Attempt, Kind: kind, Weight: weight, TTL: ttl}
 	l.Slots, _ = rule.Slots(r.Slots).Numbers() // a store that needs them refuses others
 	if r.TTL != nil {
-		l.TTL = time.Duration(*r.TTL)
+		if l.TTL = r.TTL.Duration(); *r.TTL > 1e13 {
+			return l, fmt.Errorf("%w: ttl_ms %v is too long", store.ErrInvalid, *r.TTL)
+		}
 	}
 	if r.Require != "" {
 		if l.Require, err = store.ParseClass(r.Require); err != nil {
@@ -210,15 +188,15 @@ func (g Grant) Store(l store.Lease) store.Grant {
 }
 
 // Span is a time that may be trusted: whole milliseconds, rounded down.
-type Span time.Duration
+type Span int64
 
-// MarshalJSON implements json.Marshaler.
-func (s Span) MarshalJSON() ([]byte, error) {
-	return fmt.Appendf(nil, "%d", max(time.Duration(s), 0).Milliseconds()), nil
+// SpanOf returns d, or zero if it is negative.
+func SpanOf(d time.Duration) Span { return Span(max(d, 0).Milliseconds()) }
+
+// Duration returns the time.
+func (s Span) Duration() time.Duration {
+	return time.Duration(min(s, math.MaxInt64/Span(time.Millisecond))) * time.Millisecond
 }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (s *Span) UnmarshalJSON(b []byte) error { return (*Duration)(s).UnmarshalJSON(b) }
 
 // Renewal is the answer to renew.
 type Renewal struct {
@@ -277,7 +255,7 @@ type Break struct {
 
 // BreakAnswer says how long the broken lease can last. Zero: it is over.
 type BreakAnswer struct {
-	Left Duration `json:"left_ms"`
+	Left Milliseconds `json:"left_ms"`
 }
 
 // Resize is the body of resize.
@@ -294,32 +272,32 @@ type Locks struct {
 
 // Caps is the answer to GET /v1/store; see store.Caps.
 type Caps struct {
-	Engine     string   `json:"engine"`
-	Nodes      int      `json:"nodes"`
-	Quorum     int      `json:"quorum"`
-	MinTTL     Duration `json:"min_ttl_ms"`
-	MaxTTL     Duration `json:"max_ttl_ms"`
-	Resolution Duration `json:"resolution_ms"`
-	Kinds      bool     `json:"kinds"`
-	MaxPermits int64    `json:"max_permits"`
-	Breaks     bool     `json:"breaks"`
-	Waits      bool     `json:"waits"`
-	Changes    bool     `json:"changes"`
-	Reach      string   `json:"reach"`
-	Clock      string   `json:"clock"`
-	Class      string   `json:"class"`
+	Engine     string       `json:"engine"`
+	Nodes      int          `json:"nodes"`
+	Quorum     int          `json:"quorum"`
+	MinTTL     Milliseconds `json:"min_ttl_ms"`
+	MaxTTL     Milliseconds `json:"max_ttl_ms"`
+	Resolution Milliseconds `json:"resolution_ms"`
+	Kinds      bool         `json:"kinds"`
+	MaxPermits int64        `json:"max_permits"`
+	Breaks     bool         `json:"breaks"`
+	Waits      bool         `json:"waits"`
+	Changes    bool         `json:"changes"`
+	Reach      string       `json:"reach"`
+	Clock      string       `json:"clock"`
+	Class      string       `json:"class"`
 }
 
 // CapsOf returns what s can do.
 func CapsOf(s *store.Store) Caps {
 	c := s.Caps()
-	return Caps{c.Engine, c.Nodes, c.Quorum, Duration(c.MinTTL), Duration(c.MaxTTL), Duration(c.Resolution), !c.MutexesOnly, c.MaxPermits, !c.NoBreaks, !c.NoQueue, !c.MutexesOnly, c.Reach, c.Clock, c.Class.String()}
+	return Caps{c.Engine, c.Nodes, c.Quorum, In(c.MinTTL), In(c.MaxTTL), In(c.Resolution), !c.MutexesOnly, c.MaxPermits, !c.NoBreaks, !c.NoQueue, !c.MutexesOnly, c.Reach, c.Clock, c.Class.String()}
 }
 
 // Store returns the capabilities that c names. A class that is not known is the weakest.
 func (c Caps) Store() store.Caps {
 	class, _ := store.ParseClass(c.Class)
-	return store.Caps{Engine: c.Engine, Nodes: c.Nodes, Quorum: c.Quorum, MinTTL: time.Duration(c.MinTTL), MaxTTL: time.Duration(c.MaxTTL), Resolution: time.Duration(c.Resolution), MutexesOnly: !c.Kinds, MaxPermits: c.MaxPermits, NoBreaks: !c.Breaks, NoQueue: !c.Waits, Reach: c.Reach, Clock: c.Clock, Class: class}
+	return store.Caps{Engine: c.Engine, Nodes: c.Nodes, Quorum: c.Quorum, MinTTL: c.MinTTL.Duration(), MaxTTL: c.MaxTTL.Duration(), Resolution: c.Resolution.Duration(), MutexesOnly: !c.Kinds, MaxPermits: c.MaxPermits, NoBreaks: !c.Breaks, NoQueue: !c.Waits, Reach: c.Reach, Clock: c.Clock, Class: class}
 }
 
 // ClassHeader has the class of the store in each answer, since it may change.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
-	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
 )
@@ -92,6 +91,9 @@ func (v value) string(s *string) bool {
 	return v.quoted
 }
 
+// mostPlain is less than what number reads, and no less than any time.
+const mostPlain = 1e15
+
 // number sets n to a whole number of at most 18 digits.
 func (v value) number(n *int64) bool {
 	if v.quoted || len(v.text) == 0 || len(v.text) > 18 || len(v.text) > 1 && v.text[0] == '0' {
@@ -114,11 +116,11 @@ func (v value) int(n *int) bool {
 	return ok
 }
 
-// milliseconds sets d to a whole number of them.
-func (v value) milliseconds(d *Duration) bool {
+// milliseconds sets m to a whole number of them.
+func (v value) milliseconds(m *Milliseconds) bool {
 	var n int64
-	ok := v.number(&n) && n <= int64(1<<62/time.Millisecond)
-	*d = Duration(n) * Duration(time.Millisecond)
+	ok := v.number(&n)
+	*m = Milliseconds(n)
 	return ok
 }
 
@@ -142,10 +144,10 @@ func (q *Request) set(key []byte, v value) bool {
 	case "owner":
 		return v.string(&q.Owner)
 	case "ttl_ms":
-		q.TTL = new(Duration)
+		q.TTL = new(Milliseconds)
 		return v.milliseconds(q.TTL)
 	case "wait_ms":
-		q.Wait = new(Duration)
+		q.Wait = new(Milliseconds)
 		return v.milliseconds(q.Wait)
 	case "kind":
 		return v.string(&q.Kind)
@@ -226,9 +228,9 @@ func (r *Reply) ReadPlain(b []byte) bool {
 		case "slots":
 			return v.string(&grant.Slots)
 		case "at_ms":
-			return v.milliseconds((*Duration)(&grant.At))
+			return v.number((*int64)(&grant.At))
 		case "valid_ms":
-			return v.milliseconds((*Duration)(&grant.Valid))
+			return v.number((*int64)(&grant.Valid))
 		case "repeated":
 			return v.bool(&grant.Repeated)
 		}
@@ -286,7 +288,7 @@ func (a *Ask) AppendLine(b []byte) []byte {
 	q := a.Request
 	rest := q // what is left to encoding/json
 	rest.Owner, rest.TTL, rest.Attempt, rest.Meta, rest.Slots, rest.Call, rest.Again = "", nil, "", nil, "", "", 0
-	if a.Base64 != "" || rest != (Request{}) || q.TTL == nil || *q.TTL < 0 || *q.TTL%Duration(time.Millisecond) != 0 {
+	if a.Base64 != "" || rest != (Request{}) || q.TTL == nil || *q.TTL < 0 || *q.TTL > mostPlain || *q.TTL != Milliseconds(int64(*q.TTL)) {
 		line, err := json.Marshal(*a) // a copy, since what goes there is on the heap
 		if err != nil {
 			panic("leasehold: a request that is no JSON: " + err.Error()) // it has no values that can fail
@@ -297,7 +299,7 @@ func (a *Ask) AppendLine(b []byte) []byte {
 	o.string("do", a.Do)
 	o.string("name", a.Name)
 	o.some("owner", q.Owner)
-	o.number("ttl_ms", int64(*q.TTL)/int64(time.Millisecond))
+	o.number("ttl_ms", int64(*q.TTL))
 	o.some("attempt", q.Attempt)
 	if q.Meta != nil {
 		o.string("meta", *q.Meta)
@@ -328,8 +330,8 @@ func (r Reply) AppendLine(b []byte) []byte {
 		o.number("token", int64(g.Token))
 		o.number("slot", g.Slot)
 		o.some("slots", g.Slots)
-		o.number("at_ms", max(time.Duration(g.At), 0).Milliseconds())
-		o.number("valid_ms", max(time.Duration(g.Valid), 0).Milliseconds())
+		o.number("at_ms", int64(g.At))
+		o.number("valid_ms", int64(g.Valid))
 	}
 	return append(o.b, "}\n"...)
 }

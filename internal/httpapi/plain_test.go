@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"reflect"
 	"testing"
 	"time"
@@ -54,7 +55,7 @@ func FuzzLines(f *testing.F) {
 	f.Add("acquire", "a/b", "owner", "", `{"host":"x"}`, "call", int64(30e9), uint8(0), int64(7))
 	f.Add("release", "é\x00\xff", "o\"", "at\\", "\u2028<", "", int64(1), uint8(255), int64(-1))
 	f.Fuzz(func(t *testing.T, do, name, owner, attempt, meta, call string, ttl int64, flags uint8, n int64) {
-		d := Duration(ttl)
+		d := In(time.Duration(ttl))
 		a := Ask{Do: valid(do), NamedRequest: NamedRequest{statejson.NameOf(name), Request{Owner: valid(owner), TTL: &d, Attempt: valid(attempt), Call: valid(call), Renewed: flags&1 != 0, Again: int(flags >> 4)}}}
 		if meta = valid(meta); flags&2 != 0 {
 			a.Meta = &meta
@@ -70,7 +71,7 @@ func FuzzLines(f *testing.F) {
 		}
 		r := Reply{Line: int(flags)}
 		if flags&4 != 0 {
-			r.Grant = &Grant{LockName: a.LockName, Owner: a.Owner, Slot: n, Slots: a.Call, Valid: Span(time.Duration(max(n, 0)%1e9) * time.Millisecond), Repeated: flags&8 != 0}
+			r.Grant = &Grant{LockName: a.LockName, Owner: a.Owner, Slot: n, Slots: a.Call, Valid: Span(max(n, 0) % 1e9), Repeated: flags&8 != 0}
 		}
 		if flags&16 != 0 {
 			r.Problem = New(Busy, a.Owner)
@@ -86,18 +87,37 @@ func FuzzLines(f *testing.F) {
 func valid(s string) string { return string(bytes.ToValidUTF8([]byte(s), nil)) }
 
 func TestUsualLinesArePlain(t *testing.T) {
-	ttl, meta := Duration(30*time.Second), `{"host":"x","pid":1}`
+	ttl, meta := In(30*time.Second), `{"host":"x","pid":1}`
 	a := Ask{Do: "acquire", NamedRequest: NamedRequest{statejson.NameOf("a/b"), Request{Owner: "o", TTL: &ttl, Meta: &meta, Call: "c"}}}
 	if line := a.AppendLine(nil); !new(Ask).ReadPlain(line) {
 		t.Errorf("%s is not read as plain", line)
 	}
-	r := Reply{Line: 3, Grant: &Grant{LockName: statejson.NameOf("a"), Owner: "o", Token: 1764384000123456, Valid: Span(time.Second)}}
+	r := Reply{Line: 3, Grant: &Grant{LockName: statejson.NameOf("a"), Owner: "o", Token: 1764384000123456, Valid: SpanOf(time.Second)}}
 	if line := r.AppendLine(nil); !new(Reply).ReadPlain(line) {
 		t.Errorf("%s is not read as plain", line)
 	}
 	for _, body := range []string{`{"owner":"o","ttl_ms":60000,"wait_ms":5000}`, `{"owner": "o", "purpose": "nightly backup"}`, "{\"owner\":\"o\"}\n"} {
 		if !new(Request).ReadPlain([]byte(body)) {
 			t.Errorf("%s is not read as plain", body)
+		}
+	}
+}
+
+// Times are the same after their way over the wire, to the nanosecond, and saturate.
+func TestMilliseconds(t *testing.T) {
+	for _, d := range []time.Duration{0, 1, -1, 999_999, time.Millisecond, 1500 * time.Microsecond, 30 * time.Second, 30*24*time.Hour + 1} {
+		b, err := json.Marshal(In(d))
+		var m Milliseconds
+		if err == nil {
+			err = json.Unmarshal(b, &m)
+		}
+		if err != nil || m.Duration() != d {
+			t.Errorf("%d is %s, which is read as %d, %v", d, b, m.Duration(), err)
+		}
+	}
+	for m, want := range map[Milliseconds]time.Duration{1e300: math.MaxInt64, -1e300: math.MinInt64} {
+		if got := m.Duration(); got != want {
+			t.Errorf("%v is %d, want %d", m, got, want)
 		}
 	}
 }

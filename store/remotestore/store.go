@@ -190,7 +190,7 @@ func (s *engine) BreakLease(ctx context.Context, r store.BreakRequest) (time.Dur
 	}
 	var a httpapi.BreakAnswer
 	err := s.run(ctx, &call{op: "break", name: r.Name, verb: "break", body: q, out: &a})
-	return time.Duration(a.Left), err
+	return a.Left.Duration(), err
 }
 
 // ReleaseAndRejoin implements driver.Engine. It only releases.

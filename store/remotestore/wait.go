@@ -93,7 +93,7 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 func (s *engine) settle(ctx context.Context, l store.Lease, g httpapi.Grant, began, sent clock.Instant) (store.Grant, error) {
 	grant := g.Store(l)
 	grant.Since = sent.Sub(began)
-	at := time.Duration(g.At)
+	at := g.At.Duration()
 	if at/100 <= l.TTL/10 {
 		grant.Since += at - at/100 // the clocks may differ by so much
 		return grant, nil
@@ -114,7 +114,7 @@ func (s *engine) waitAt(ctx context.Context, server int, name string, q httpapi.
 	var silent atomic.Bool
 	timer := time.AfterFunc(s.o.Timeout+firstLine, func() { silent.Store(true); stop() })
 	defer timer.Stop()
-	unbounded := httpapi.Duration(-time.Millisecond)
+	unbounded := httpapi.Milliseconds(-1)
 	q.Wait = &unbounded
 	none := func(err error) error {
 		if silent.Load() {

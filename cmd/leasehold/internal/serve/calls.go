@@ -152,7 +152,7 @@ func invalid(what string) error {
 // grantOf returns the answer about a grant that was asked for at since after the request came.
 func grantOf(g store.Grant, since time.Duration) httpapi.Grant {
 	a := httpapi.GrantOf(g)
-	a.At, a.Valid = httpapi.Span(since), httpapi.Span(g.Lease.TTL-validity.Drift(g.Lease.TTL))
+	a.At, a.Valid = httpapi.SpanOf(since), httpapi.SpanOf(g.Lease.TTL-validity.Drift(g.Lease.TTL))
 	return a
 }
 
@@ -315,7 +315,7 @@ func (s *Server) renew(w http.ResponseWriter, r *http.Request, name string) {
 		s.failWith(w, r, err)
 		return
 	}
-	answer(w, httpapi.Renewal{Valid: httpapi.Span(l.TTL - validity.Drift(l.TTL))})
+	answer(w, httpapi.Renewal{Valid: httpapi.SpanOf(l.TTL - validity.Drift(l.TTL))})
 }
 
 // renewAll answers POST /v1/renew.
@@ -479,7 +479,7 @@ func (s *Server) breakLease(w http.ResponseWriter, r *http.Request, name string)
 		s.failWith(w, r, err)
 		return
 	}
-	answer(w, httpapi.BreakAnswer{Left: httpapi.Duration(left)})
+	answer(w, httpapi.BreakAnswer{Left: httpapi.In(left)})
 }
 
 // Break breaks a lease for the client of r, whose right the caller has checked, and notes that in

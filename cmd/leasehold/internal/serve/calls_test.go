@@ -259,6 +259,7 @@ func TestWrongRequests(t *testing.T) {
 		{"POST", "/v1/locks/a/acquire", `{"owner":"o","ttl_ms":-5}`, httpapi.Invalid},
 		{"POST", "/v1/locks/a/acquire", `{"owner":"o","ttl_ms":"5"}`, httpapi.Invalid},
 		{"POST", "/v1/locks/a/acquire", `{"owner":"o","ttl_ms":1e400}`, httpapi.Invalid},
+		{"POST", "/v1/locks/a/acquire", `{"owner":"o","ttl_ms":1e300}`, httpapi.Invalid},
 		{"POST", "/v1/locks/a/acquire", `{"owner":"o","tll_ms":5}`, httpapi.Invalid},
 		{"POST", "/v1/locks/a/acquire", `{"owner":"o"}{"owner":"p"}`, httpapi.Invalid},
 		{"POST", "/v1/locks/a/acquire", `{"owner":"o","kind":"spin"}`, httpapi.Invalid},

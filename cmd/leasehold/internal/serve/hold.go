@@ -33,11 +33,11 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, name string) (done
 }
 
 // bounded returns ctx with the end of a wait.
-func bounded(ctx context.Context, wait *httpapi.Duration) (context.Context, context.CancelFunc) {
+func bounded(ctx context.Context, wait *httpapi.Milliseconds) (context.Context, context.CancelFunc) {
 	if wait == nil || *wait < 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, time.Duration(*wait))
+	return context.WithTimeout(ctx, wait.Duration())
 }
 
 // wait answers an acquire that waits: with lines if the client accepts them, and otherwise with
@@ -117,7 +117,7 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	held := func() *httpapi.Grant {
 		at := st.at() // before the deadline is computed
-		return &httpapi.Grant{LockName: statejson.NameOf(name), Owner: lease.Owner(), Token: lease.Token(), Slot: int64(lease.Slot()), At: httpapi.Span(at), Valid: httpapi.Span(time.Until(lease.Deadline()))}
+		return &httpapi.Grant{LockName: statejson.NameOf(name), Owner: lease.Owner(), Token: lease.Token(), Slot: int64(lease.Slot()), At: httpapi.SpanOf(at), Valid: httpapi.SpanOf(time.Until(lease.Deadline()))}
 	}
 	st.hold(ttlOf(q), held)
 	last := s.stay(ctx, lease, q, held)
@@ -188,7 +188,7 @@ func ttlOf(q httpapi.Request) time.Duration {
 	if q.TTL == nil {
 		return leasehold.DefaultTTL
 	}
-	return time.Duration(*q.TTL)
+	return q.TTL.Duration()
 }
 
 // lockOf returns the lock that a hold is about.

@@ -81,7 +81,7 @@ func (st *stream) sendLocked(e httpapi.Event) {
 		}
 	}
 	if e.Grant != nil {
-		st.told = time.Now().Add(time.Duration(e.Grant.Valid))
+		st.told = time.Now().Add(e.Grant.Valid.Duration())
 	}
 	if err != nil {
 		st.unread = errors.Is(err, os.ErrDeadlineExceeded)

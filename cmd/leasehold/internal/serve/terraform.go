@@ -85,7 +85,7 @@ func (s *Server) refuseState(w http.ResponseWriter, r *http.Request, name string
 
 // stateLease returns the lease of Terraform's lock with that ID.
 func stateLease(r *http.Request, name string, info lockInfo, ttl time.Duration) (store.Lease, error) {
-	asked := httpapi.Duration(ttl)
+	asked := httpapi.In(ttl)
 	purpose := "terraform " + info.Operation
 	if info.Info != "" {
 		purpose += ": " + info.Info
