@@ -128,7 +128,7 @@ func TestMemoryIsBounded(t *testing.T) {
 					})
 				}
 				ended.Wait()
-				if each := (heap() - before) / many; each > 200_000 { // without bounds: 13 MB
+				if each := (heap() - before) / many; each > 1_000_000 { // often 80 KB, and on a busy machine up to 350 KB; without bounds: 13 MB
 					t.Errorf("a connection takes %d bytes", each)
 				} else {
 					t.Logf("a connection takes %d bytes", each)

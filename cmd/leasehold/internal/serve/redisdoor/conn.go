@@ -1,6 +1,7 @@
 package redisdoor
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -19,6 +20,7 @@ import (
 
 // Limits of a connection.
 const (
+	mostRead     = 2 << 10  // bytes that are read at once, and of the longest line; an idle connection keeps room for them
 	mostInFlight = 64       // commands of one connection that are under way
 	mostKept     = 16 << 10 // bytes of replies that are kept back while there are more commands
 	mostSpare    = 4 << 10  // bytes of memory for replies that an idle connection keeps
@@ -34,7 +36,7 @@ type conn struct {
 	d       *Door
 	nc      net.Conn
 	host    string // the address of the client, without the port
-	in      input
+	in      *bufio.Reader
 	words   []string // memory for those of a command
 	session session
 	meta    description
@@ -121,7 +123,7 @@ func (c *conn) Read(b []byte) (int, error) {
 func (c *conn) read() error {
 	for !c.session.quit {
 		c.d.bound(c)
-		words, err := readCommand(&c.in, c.words[:0])
+		words, err := readCommand(c.in, c.words[:0])
 		c.words = words
 		if err != nil {
 			var wrong protocolError

@@ -1,7 +1,6 @@
 // Package redisdoor serves the locks of a store to lock clients of Redis, by the commands and
 // scripts that these send. It is no Redis: it keeps locks, and refuses all else.
 //
-//   - input.go: the bytes that a connection reads
 //   - wire.go: the bytes of commands and replies, and their limits
 //   - command.go: what a command asks for: a plan for one lock, or a reply
 //   - set.go: the forms of SET that take or extend a lock

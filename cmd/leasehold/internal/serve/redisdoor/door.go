@@ -1,6 +1,7 @@
 package redisdoor
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -125,7 +126,7 @@ func (d *Door) accept(ctx context.Context, l net.Listener) error {
 		if host, _, err := net.SplitHostPort(c.host); err == nil {
 			c.host = host
 		}
-		c.in.r = c
+		c.in = bufio.NewReaderSize(c, mostRead)
 		c.moved.L = &c.mu
 		c.base = ctx
 		c.ctx, c.end = context.WithCancel(ctx)

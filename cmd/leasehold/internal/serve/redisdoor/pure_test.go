@@ -156,7 +156,7 @@ func FuzzCommands(f *testing.F) {
 	f.Add([]byte(encode("HELLO", "3", "AUTH", "u", "p", "SETNAME", "n") + encode("MULTI") + encode("EXEC")))
 	f.Add([]byte("*1\r\n$4\r\nPING\r\n*0\r\n*2\r\n$3\r\nGET\r\n$1\r\nk"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		in := &input{r: bytes.NewReader(raw)}
+		in := bufio.NewReaderSize(bytes.NewReader(raw), mostRead)
 		s, known := &session{version: 2}, &scripts{}
 		for {
 			words, err := readCommand(in, nil)

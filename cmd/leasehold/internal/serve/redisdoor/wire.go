@@ -1,6 +1,7 @@
 package redisdoor
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -21,7 +22,7 @@ func (e protocolError) Error() string { return "Protocol error: " + string(e) }
 
 // readCommand reads a command: an array of strings, which it appends to words. It allocates memory
 // for bytes that have arrived, never for bytes that are only announced.
-func readCommand(in *input, words []string) ([]string, error) {
+func readCommand(in *bufio.Reader, words []string) ([]string, error) {
 	n := 0
 	for n <= 0 { // Redis ignores an empty command
 		var err error
@@ -70,19 +71,22 @@ func whole(err error) error {
 }
 
 // readLength reads a line that begins with kind and has a length of at most most.
-func readLength(in *input, kind byte, most int) (int, error) {
-	first, err := in.some(1)
+func readLength(in *bufio.Reader, kind byte, most int) (int, error) {
+	first, err := in.Peek(1)
 	if err != nil {
 		return 0, err
 	}
 	if first[0] != kind {
 		return 0, protocolError(fmt.Sprintf("expected '%c', got %q: this server takes commands as arrays of strings, as all client libraries send them", kind, first[0]))
 	}
-	line, err := in.line()
+	line, err := in.ReadSlice('\n')
+	if err == bufio.ErrBufferFull {
+		return 0, protocolError("a length is too long")
+	}
 	if err != nil {
 		return 0, whole(err)
 	}
-	digits, ok := bytes.CutSuffix(line[1:], []byte("\r"))
+	digits, ok := bytes.CutSuffix(line[1:], []byte("\r\n"))
 	n, err := strconv.Atoi(string(digits))
 	if !ok || err != nil || n < -1 {
 		return 0, protocolError("invalid length")
@@ -94,14 +98,14 @@ func readLength(in *input, kind byte, most int) (int, error) {
 }
 
 // appendWord reads n bytes and the end of line behind them, and appends the bytes.
-func appendWord(b []byte, in *input, n int) ([]byte, error) {
+func appendWord(b []byte, in *bufio.Reader, n int) ([]byte, error) {
 	for n += len("\r\n"); n > 0; {
-		part, err := in.some(n)
-		if err != nil {
+		if _, err := in.Peek(1); err != nil {
 			return nil, whole(err)
 		}
+		part, _ := in.Peek(min(n, in.Buffered()))
 		b = append(b, part...)
-		in.at += len(part)
+		in.Discard(len(part))
 		n -= len(part)
 	}
 	word, ok := bytes.CutSuffix(b, []byte("\r\n"))
