@@ -144,6 +144,7 @@ var project = rules{
 			"store/filestore.first":                       "for a process that has just begun to use the folder",
 			"store/filestore.nap":                         "lets another process write that keeps losing",
 			"store/recordstore.Wait":                      "before it asks an engine again that gave no answer",
+			"store/recordstore.giveWay":                   "leaves a record to other clients now and then",
 			"store/recordstore.pause":                     "gets contenders out of step",
 			"store/redisstore/internal/route.Follow":      "asks the sentinels for the master",
 			"store/redisstore/internal/route.refreshLoop": "asks for the slot map while there are waiters",

@@ -42,6 +42,7 @@
 //	look.go      Inspect and List
 //	wait.go      Wait, and a place that a release reserves
 //	register.go  what this process knows of one record, and its steps in turn
+//	turns.go     leaving a record to other clients now and then
 //	follow.go    learning of other clients' writes
 //	snapshot.go  one version of a record, on this client's clock
 //	peers.go     waking other clients, and those that have ended

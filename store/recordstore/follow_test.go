@@ -28,10 +28,10 @@ func (d *reading) Read(ctx context.Context, key string) (recordstore.Item, error
 func TestRenewalsDoNotHastenLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
 		s := &server{}
 		holder := open(s.driver(), nil, virtual.Clock())
 		defer holder.Close()
+		defer cancel() // before that, or a renewal could meet a closed store
 		held := lease(time.Minute)
 		if _, err := holder.Acquire(ctx, store.AcquireRequest{Lease: held}); err != nil {
 			t.Fatal(err)

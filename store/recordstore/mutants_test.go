@@ -28,6 +28,7 @@ func TestMechanismsAreNeeded(t *testing.T) {
 		{Name: "only the first waiter hands on", File: "wait.go", Old: "late := time.Duration(i) * grace", New: "late := time.Duration(0)", Run: "TestOnlyTheFirst"},
 		{Name: "a refusal is judged by the newest version", File: "register.go", Old: "if !t.wrote && (newest || t.needless == len(steps))", New: "if !t.wrote", Run: "TestConformance$"},
 		{Name: "renewals do not hasten looks", File: "follow.go", Old: "!snap.sameTurns(seen)", New: "seen == nil || snap.version != seen.version", Run: "TestRenewalsDoNotHasten"},
+		{Name: "a busy client leaves turns to others", File: "turns.go", Old: "n.row <= most", New: "true", Run: "TestBusyClient"},
 		{Name: "steps go together", File: "register.go", Old: "const maxSteps = 256", New: "const maxSteps = 1", Run: "TestRenewalsOfOneLock"},
 	})
 }

@@ -27,6 +27,7 @@ type register struct {
 	shared  int       // how many steps read the record first, since others change it
 	steps   []*step   // that nobody has begun
 	writing bool
+	turns   turns              // of the goroutine that writes
 	waiters map[string]*waiter // by owner
 	stop    context.CancelFunc // ends follow, which runs; nil: it does not run
 }
@@ -157,6 +158,7 @@ func (g *register) apply(steps []*step) (maybe bool, err error) {
 	var w *write // without an answer; nil: there is none
 	var last error
 	ambiguous := false
+	g.giveWay(ctx)
 	for try := 0; try == 0 || ctx.Err() == nil; try++ {
 		last = cmp.Or(err, last)
 		snap := g.cached(try)
@@ -195,7 +197,9 @@ func (g *register) apply(steps []*step) (maybe bool, err error) {
 			}
 			w = snap.replace(g.name, t.rec, t.touched, g.s.session(), t.now)
 		}
+		began := g.s.now()
 		w.next.version, err = g.send(ctx, w)
+		g.turns.wrote(began, g.s.now())
 		switch {
 		case err == nil:
 			g.accept(w.next)
