@@ -27,12 +27,17 @@ var (
 	_ recordstore.Watcher      = (*driver)(nil)
 	_ recordstore.Keyer        = (*driver)(nil)
 	_ recordstore.ChangeWriter = (*driver)(nil)
+	_ recordstore.Bounded      = (*driver)(nil)
 )
 
 // Describe implements recordstore.Driver.
 func (d *driver) Describe() store.Caps {
 	return store.Caps{Engine: "kubernetes", Reach: "network", Clock: "each client's own, from when it sees a lease", Class: store.CrashSafe}
 }
+
+// MaxLen implements recordstore.Bounded. All annotations of an object together have 256 KiB at most, and a
+// few KiB are left to others.
+func (d *driver) MaxLen() int { return base64.StdEncoding.DecodedLen(252 << 10) }
 
 // Key implements recordstore.Keyer.
 func (d *driver) Key(name string) string { return keyOf(name) }

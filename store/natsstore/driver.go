@@ -32,6 +32,7 @@ type driver struct {
 var (
 	_ recordstore.Watcher = (*driver)(nil)
 	_ recordstore.Dater   = (*driver)(nil)
+	_ recordstore.Bounded = (*driver)(nil)
 )
 
 // Describe implements recordstore.Driver.
@@ -45,6 +46,9 @@ func (d *driver) Describe() store.Caps {
 	}
 	return c
 }
+
+// MaxLen implements recordstore.Bounded. The subject and the header of a message count as well.
+func (d *driver) MaxLen() int { return int(d.conn.MaxPayload()) - 1024 }
 
 // request makes one request. It bounds it, since a cluster that elects a leader may drop it, and
 // ends it when the connection is lost. It is then made again.
@@ -131,7 +135,7 @@ func explain(err error) error {
 	switch {
 	case errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence:
 		return fmt.Errorf("%w: %w", recordstore.ErrConflict, err)
-	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrPermissionViolation), errors.Is(err, jetstream.ErrStreamNotFound):
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrPermissionViolation), errors.Is(err, nats.ErrMaxPayload), errors.Is(err, jetstream.ErrStreamNotFound):
 		return recordstore.Refusal("%w", err)
 	}
 	return err

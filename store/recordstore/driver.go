@@ -133,6 +133,14 @@ type Dater interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
+// Bounded is a Driver whose records can only have so many bytes.
+type Bounded interface {
+	Driver
+	// MaxLen returns the greatest length of a value. The store refuses holders and waiters that are
+	// too many for it, in time: those that are there can always renew what they have.
+	MaxLen() int
+}
+
 // Keyer is a Driver that chooses the keys of records itself.
 type Keyer interface {
 	Driver

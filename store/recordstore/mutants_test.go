@@ -29,6 +29,7 @@ func TestMechanismsAreNeeded(t *testing.T) {
 		{Name: "a refusal is judged by the newest version", File: "register.go", Old: "if !t.wrote && (newest || t.needless == len(steps))", New: "if !t.wrote", Run: "TestConformance$"},
 		{Name: "renewals do not hasten looks", File: "follow.go", Old: "!snap.sameTurns(seen)", New: "seen == nil || snap.version != seen.version", Run: "TestRenewalsDoNotHasten"},
 		{Name: "a busy client leaves turns to others", File: "turns.go", Old: "n.row <= most", New: "true", Run: "TestBusyClient"},
+		{Name: "a crowd leaves room for the ages of its beats", File: "wire.go", Old: "n := 128", New: "n := 48", Run: "TestCrowd|TestMaxLen"},
 		{Name: "steps go together", File: "register.go", Old: "const maxSteps = 256", New: "const maxSteps = 1", Run: "TestRenewalsOfOneLock"},
 	})
 }

@@ -49,6 +49,7 @@ type txn struct {
 	rec       rule.Record
 	touched   map[string]bool // whose beats are to be new, by the keys of entries
 	wrote     bool            // the record has to be written
+	most      int             // bytes of the record; 0: any number
 	ambiguous bool            // an earlier run of the steps may have taken effect
 	needless  int             // how many of the steps another one has done already
 }
@@ -183,7 +184,7 @@ func (g *register) apply(steps []*step) (maybe bool, err error) {
 			}
 		}
 		if w == nil {
-			t := &txn{snap: snap, now: g.s.now(), ambiguous: ambiguous}
+			t := &txn{snap: snap, now: g.s.now(), most: g.s.most, ambiguous: ambiguous}
 			t.rec, t.floor = g.s.withoutEnded(snap, t.now), g.s.floor(snap)
 			for _, o := range steps {
 				o.run(t)

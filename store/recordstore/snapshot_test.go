@@ -1,12 +1,15 @@
 package recordstore
 
 import (
+	"math"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 const start = clock.Instant(1 << 60)
@@ -193,4 +196,25 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("decoded %+v, then %+v, %v", w, again, err)
 		}
 	})
+}
+
+// A record is never longer than maxLen says, whatever it has and however old its beats are.
+func TestMaxLen(t *testing.T) {
+	const long = 1<<63 - 1
+	text := strings.Repeat("x", 300)
+	w := wire{name: text, number: math.MaxUint64, writes: make([]uint64, maxWrites), rec: rule.Record{
+		Spec: rule.Spec{Limit: long}, Was: long, Token: math.MaxUint64,
+		Broken: &rule.Broken{Owner: text, Token: math.MaxUint64, Note: text, Expiry: long},
+	}}
+	for range 100 {
+		w.rec.Holds = append(w.rec.Holds, rule.Hold{Owner: text, Meta: text, Made: text, Weight: long, Count: long, Slot: long, Token: math.MaxUint64, Granted: long, Expiry: long})
+		w.rec.Queue = append(w.rec.Queue, rule.Place{Owner: text, Meta: text, Attempt: text, Weight: long, Expiry: long})
+		w.rec.Tombstones = append(w.rec.Tombstones, rule.Tombstone{Owner: text, Expiry: long})
+	}
+	for range 301 {
+		w.beats = append(w.beats, beat{id: math.MaxUint64, age: long, by: store.NewOwner()})
+	}
+	if got, most := len(w.encode()), len(w.name)+maxLen(w.rec); got > most {
+		t.Errorf("a record has %d bytes, want %d at most", got, most)
+	}
 }

@@ -37,6 +37,7 @@ type engine struct {
 	ringer            Ringer // the driver, or nil
 	peers             Peers  // the same
 	limit, poll, look time.Duration
+	most              int // bytes of a record; 0: any number
 	log               *slog.Logger
 	clock             clock.Clock
 	gate              *gate.Gate
@@ -53,7 +54,12 @@ func newEngine(d Driver, o *Options) *engine {
 	o = cmp.Or(o, &Options{})
 	ringer, _ := d.(Ringer)
 	peers, _ := d.(Peers)
+	most := 0
+	if b, ok := d.(Bounded); ok {
+		most = b.MaxLen()
+	}
 	return &engine{
+		most:   most,
 		driver: d, ringer: ringer, peers: peers, gate: gate.New(store.ErrClosed), clock: clock.System(), registers: map[string]*register{},
 		limit: cmp.Or(o.Timeout, 5*time.Second), poll: cmp.Or(o.Poll, 50*time.Millisecond), look: cmp.Or(o.Look, 2*time.Second),
 		log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
@@ -164,9 +170,12 @@ func (t *txn) advance() {
 }
 
 // admit asks for the lock, and for a place in its queue that lasts for wait if that is
-// positive.
-func (t *txn) admit(r store.Lease, wait time.Duration) rule.Answer {
+// positive. If the record has no room for one more owner, it returns full.
+func (t *txn) admit(r store.Lease, wait time.Duration) (ans rule.Answer, full bool) {
 	t.advance()
+	if t.most > 0 && !isIn(t.rec, r.Owner) && maxLen(t.rec)+len(r.Name)+maxLenOf(r.Owner, r.Meta, r.Attempt) > t.most*7/8 { // the rest is for breaks
+		return rule.Answer{}, true
+	}
 	after, ans := rule.Admit(t.rec, rule.Ask{
 		Spec: rule.Spec(r.Kind.Normal()), Owner: r.Owner, Attempt: r.Attempt, Meta: r.Meta, Weight: r.Weight, TTL: r.TTL,
 		Fair: wait > 0 || !r.Kind.IsMutex(), Wait: wait, Floor: t.floor,
@@ -175,7 +184,12 @@ func (t *txn) admit(r store.Lease, wait time.Duration) rule.Answer {
 		t.set(after)
 		t.touch(r.Owner)
 	}
-	return ans
+	return ans, false
+}
+
+// full is the error of a request that admit has found no room for.
+func (s *engine) full(request, name string) error {
+	return s.failed(request, name, false, Refusal("it has so many holders and waiters that one more might not fit into its record, which can have %d bytes", s.most))
 }
 
 // end ends a lease or a place, and hands the lock on. It reports whether there was a lease.
@@ -194,12 +208,16 @@ func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 		return store.Grant{}, err
 	}
 	var ans rule.Answer
-	maybe, err := s.register(r.Name).do(ctx, func(t *txn) { ans = t.admit(r.Lease, 0) })
+	full := false
+	maybe, err := s.register(r.Name).do(ctx, func(t *txn) { ans, full = t.admit(r.Lease, 0) })
 	if err != nil {
 		if maybe {
 			s.undo(r.Lease)
 		}
 		return store.Grant{}, s.failed("acquire", r.Name, maybe, err)
+	}
+	if full {
+		return store.Grant{}, s.full("acquire", r.Name)
 	}
 	if ans.Verdict != rule.Granted {
 		return store.Grant{}, refusal("acquire", r.Lease, ans)

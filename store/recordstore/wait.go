@@ -75,8 +75,9 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 		if next.ask {
 			sent := s.now()
 			var ans rule.Answer
-			maybe, err := w.g.do(ctx, func(t *txn) { ans = w.enter(t) })
-			asked = asked || maybe || err == nil
+			full := false
+			maybe, err := w.g.do(ctx, func(t *txn) { ans, full = w.enter(t) })
+			asked = asked || maybe || err == nil && !full
 			switch {
 			case err != nil && ctx.Err() != nil:
 				continue
@@ -86,6 +87,8 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 				w.tell(s.failed("wait for", r.Name, maybe, err))
 				clock.Sleep(ctx, s.poll)
 				continue
+			case full:
+				return store.Grant{}, s.full("wait for", r.Name)
 			case ans.Verdict == rule.Granted:
 				return store.Grant{Token: ans.Token, Slot: ans.Slot, Since: sent.Sub(start)}, nil
 			case ans.Verdict != rule.Busy:
@@ -172,16 +175,16 @@ func (w *waiter) troubleLocked(err error) {
 
 // enter is the step that asks for the lock or a place, or refreshes the place. With it, the
 // other places of this process are refreshed.
-func (w *waiter) enter(t *txn) rule.Answer {
+func (w *waiter) enter(t *txn) (ans rule.Answer, full bool) {
 	if ans, fresh := w.refreshed(t); fresh {
 		t.needless++
-		return ans
+		return ans, false
 	}
-	ans := t.admit(w.r.Lease, w.r.TTL)
+	ans, full = t.admit(w.r.Lease, w.r.TTL)
 	w.g.mu.Lock()
 	defer w.g.mu.Unlock()
 	if !t.wrote || len(w.g.waiters) == 1 {
-		return ans
+		return ans, full
 	}
 	queue := slices.Clone(t.rec.Queue)
 	for i, p := range queue {
@@ -192,7 +195,7 @@ func (w *waiter) enter(t *txn) rule.Answer {
 		}
 	}
 	t.rec.Queue = queue
-	return ans
+	return ans, full
 }
 
 // refreshed reports whether nothing is left to do, since a step of another waiter has refreshed the
@@ -310,7 +313,7 @@ func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, n
 		queued = false
 		done = t.end(r) || t.ambiguous && done
 		if done && len(t.rec.Holds) > 0 { // it passes to another owner
-			ans := t.admit(next.Lease, next.TTL)
+			ans, _ := t.admit(next.Lease, next.TTL)
 			queued = ans.Position > 0 || ans.Verdict == rule.Granted
 		}
 	})

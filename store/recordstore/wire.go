@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
@@ -121,6 +122,40 @@ func (w *wire) encode() []byte {
 		i++
 	})
 	return b
+}
+
+// maxLenOf returns how many bytes an owner can take in a record, with these texts, as a holder with a beat of
+// any age.
+func maxLenOf(texts ...string) int {
+	n := 128
+	for _, s := range texts {
+		n += len(s)
+	}
+	return n
+}
+
+// maxLen returns how many bytes the record can have without its name, whatever becomes of the beats.
+func maxLen(r rule.Record) int {
+	n := 64 + maxWrites*8
+	for _, h := range r.Holds {
+		n += maxLenOf(h.Owner, h.Meta, h.Made)
+	}
+	for _, p := range r.Queue {
+		n += maxLenOf(p.Owner, p.Meta, p.Attempt)
+	}
+	for _, b := range r.Tombstones {
+		n += maxLenOf(b.Owner)
+	}
+	if r.Broken != nil {
+		n += maxLenOf(r.Broken.Owner, r.Broken.Note)
+	}
+	return n
+}
+
+// isIn reports whether owner has a lease or a place.
+func isIn(r rule.Record, owner string) bool {
+	return slices.ContainsFunc(r.Holds, func(h rule.Hold) bool { return h.Owner == owner }) ||
+		slices.ContainsFunc(r.Queue, func(p rule.Place) bool { return p.Owner == owner })
 }
 
 // errRecord is what decode says of bytes that encode did not write.
