@@ -81,19 +81,18 @@ func (s *Server) isOurHost(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback() || slices.Contains(s.Hosts, host)
 }
 
-// forbid answers a client that lacks a right, and notes it.
-func (s *Server) forbid(w http.ResponseWriter, r *http.Request, right rights.Right, name string) {
+// forbid returns the error of a client that lacks a right, and notes it.
+func (s *Server) forbid(r *http.Request, right rights.Right, name string) error {
 	s.audit(r, "refused a right", name, slog.String("right", right.String()))
-	s.fail(w, r, httpapi.New(httpapi.Forbidden, "this client has no right to "+right.String()+" here"))
+	return refuse(httpapi.Forbidden, "this client has no right to "+right.String()+" here")
 }
 
-// may reports whether the client of r has the right, and answers it if not.
-func (s *Server) may(w http.ResponseWriter, r *http.Request, right rights.Right, name string) bool {
+// check returns an error unless the client of r has the right.
+func (s *Server) check(r *http.Request, right rights.Right, name string) error {
 	if rights.Of(r.Context()).May(right, name) {
-		return true
+		return nil
 	}
-	s.forbid(w, r, right, name)
-	return false
+	return s.forbid(r, right, name)
 }
 
 // audit notes what was done or refused.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"runtime"
 	"runtime/debug"
@@ -24,29 +23,29 @@ const mostCalls = 1024
 // no other.
 func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
-		s.wrongMethod(w, r, "POST")
+		s.failWith(w, r, wrongMethod(w, "POST"))
 		return
 	}
 	memory := spare.Get().(*buffers)
 	defer memory.free()
-	p := s.body(w, r, maxBatch, &memory.body)
+	err := s.body(w, r, maxBatch, &memory.body)
 	asks := memory.asks
 	for line := range bytes.Lines(memory.body.Bytes()) {
 		if len(asks) == mostCalls {
-			p = httpapi.New(httpapi.TooLarge, fmt.Sprintf("the batch has more than %d calls", mostCalls))
+			err = refuse(httpapi.TooLarge, fmt.Sprintf("the batch has more than %d calls", mostCalls))
 		} else {
 			asks = append(asks, httpapi.Ask{})
 			if a := &asks[len(asks)-1]; !a.ReadPlain(line) {
-				p = decode(line, a)
+				err = decode(line, a)
 			}
 		}
-		if p != nil {
+		if err != nil {
 			break // before any of them is done
 		}
 	}
 	memory.asks = asks
-	if p != nil {
-		s.fail(w, r, p)
+	if err != nil {
+		s.failWith(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
@@ -129,9 +128,9 @@ type batched struct {
 
 // begin has a call done.
 func (b *batch) begin(c batched) {
-	var p *httpapi.Problem
-	if c.lease, p = b.leaseOf(c); p != nil {
-		c.answer(nil, p)
+	var err error
+	if c.lease, err = b.leaseOf(c); err != nil {
+		c.answer(nil, problemOf(err))
 	} else if b.s.atOnce {
 		c.do()
 	} else if !c.start() {
@@ -140,17 +139,16 @@ func (b *batch) begin(c batched) {
 }
 
 // leaseOf returns the lease that a call is about, if the client may make the call.
-func (b *batch) leaseOf(c batched) (l store.Lease, p *httpapi.Problem) {
+func (b *batch) leaseOf(c batched) (l store.Lease, err error) {
 	if c.line > 0 && !b.s.limits.request(b.who, b.client.Limits.RequestsPerSecond, time.Now()) { // the first was counted with the request
-		return l, httpapi.New(httpapi.TooMany, "too many requests in a second")
+		return l, refuse(httpapi.TooMany, "too many requests in a second")
 	}
 	name, err := c.ask.Text()
 	if err == nil {
 		err = store.CheckName(name)
 	}
-	if err == nil && !b.client.May(rights.Lock, name) {
-		b.s.audit(b.r, "refused a right", name, slog.String("right", rights.Lock.String()))
-		return l, httpapi.New(httpapi.Forbidden, "this client has no right to lock here")
+	if err == nil {
+		err = b.s.check(b.r, rights.Lock, name)
 	}
 	if err == nil {
 		l, err = ownedLeaseOf(b.r, name, c.ask.Request)
@@ -158,10 +156,7 @@ func (b *batch) leaseOf(c batched) (l store.Lease, p *httpapi.Problem) {
 	if err == nil && c.ask.Do != "release" && (c.ask.Do != "acquire" || waits(c.ask.Request)) {
 		err = invalid("a batch has calls to acquire, without a wait, and to release")
 	}
-	if err != nil {
-		return l, httpapi.ProblemOf(err)
-	}
-	return l, nil
+	return l, err
 }
 
 // answer hands on the outcome of the call.
@@ -172,7 +167,7 @@ func (c batched) answer(g *httpapi.Grant, p *httpapi.Problem) {
 func (c batched) answerWith(g httpapi.Grant, err error) {
 	switch {
 	case err != nil:
-		c.answer(nil, httpapi.ProblemOf(err))
+		c.answer(nil, problemOf(err))
 	case c.ask.Do == "release":
 		c.answer(nil, nil)
 	default:

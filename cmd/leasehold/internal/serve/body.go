@@ -21,25 +21,25 @@ const (
 )
 
 // read decodes the body of r into v. An empty body leaves v as it is.
-func (s *Server) read(w http.ResponseWriter, r *http.Request, v any, most int64) *httpapi.Problem {
+func (s *Server) read(w http.ResponseWriter, r *http.Request, v any, most int64) error {
 	var body bytes.Buffer
-	p := s.body(w, r, most, &body)
+	err := s.body(w, r, most, &body)
 	b := body.Bytes()
-	if p != nil || len(bytes.TrimSpace(b)) == 0 {
-		return p
+	if err != nil || len(bytes.TrimSpace(b)) == 0 {
+		return err
 	}
 	if q, ok := v.(*httpapi.Request); ok && q.ReadPlain(b) {
 		return nil
 	}
 	// Package encoding/json needs much stack, which this goroutine would keep during a wait.
-	wrong := make(chan *httpapi.Problem)
+	wrong := make(chan error)
 	go func() { wrong <- decode(b, v) }()
 	return <-wrong
 }
 
 // body reads the body of r into b. Nothing is read beyond most bytes, or for longer than the server's
 // patience.
-func (s *Server) body(w http.ResponseWriter, r *http.Request, most int64, b *bytes.Buffer) *httpapi.Problem {
+func (s *Server) body(w http.ResponseWriter, r *http.Request, most int64, b *bytes.Buffer) error {
 	if r.ContentLength == 0 {
 		return nil
 	}
@@ -59,21 +59,21 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request, most int64, b *byt
 	if errors.As(err, new(*http.MaxBytesError)) {
 		return tooLarge(most)
 	}
-	return httpapi.New(httpapi.Invalid, "the body did not arrive: "+err.Error())
+	return invalid("the body did not arrive: " + err.Error())
 }
 
-func decode(b []byte, v any) *httpapi.Problem {
+func decode(b []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return httpapi.New(httpapi.Invalid, "the body is not the JSON that this call takes: "+err.Error())
+		return invalid("the body is not the JSON that this call takes: " + err.Error())
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return httpapi.New(httpapi.Invalid, "the body has more than one JSON value")
+		return invalid("the body has more than one JSON value")
 	}
 	return nil
 }
 
-func tooLarge(most int64) *httpapi.Problem {
-	return httpapi.New(httpapi.TooLarge, fmt.Sprintf("the body has more than %d bytes", most))
+func tooLarge(most int64) error {
+	return refuse(httpapi.TooLarge, fmt.Sprintf("the body has more than %d bytes", most))
 }

@@ -18,67 +18,59 @@ import (
 )
 
 // lock answers a request about one lock. path is what follows /v1/locks/.
-func (s *Server) lock(w http.ResponseWriter, r *http.Request, path string) {
+func (s *Server) lock(w http.ResponseWriter, r *http.Request, path string) (any, error) {
 	posts := r.Method == http.MethodPost
-	name, verb, p := lockPath(path, posts)
+	name, verb, err := lockPath(path, posts)
 	switch {
-	case p != nil:
-		s.fail(w, r, p)
+	case err != nil:
+		return nil, err
 	case !posts:
-		s.get(w, r, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, name) })
-	case calls[verb].serve == nil:
-		s.fail(w, r, httpapi.New(httpapi.NotFound, "there is no call "+store.Excerpt(verb)+" of a lock"))
-	case s.may(w, r, calls[verb].right, name):
-		calls[verb].serve(s, w, r, name)
+		return get(s.show)(w, r, name)
 	}
-}
-
-// calls are what a POST can do with a lock.
-var calls map[string]struct {
-	right rights.Right
-	serve func(s *Server, w http.ResponseWriter, r *http.Request, name string)
-}
-
-func init() { // the calls refer to calls
-	type call = struct {
-		right rights.Right
-		serve func(s *Server, w http.ResponseWriter, r *http.Request, name string)
+	var call handler
+	right := rights.Lock
+	switch verb {
+	case "acquire":
+		call = s.acquire
+	case "hold":
+		call = s.hold
+	case "renew":
+		call = s.renew
+	case "release":
+		call = s.release
+	case "downgrade":
+		call = s.downgrade
+	case "resize":
+		call = s.resize
+	case "break":
+		call, right = s.breakLease, rights.Break
+	default:
+		return nil, refuse(httpapi.NotFound, "there is no call "+store.Excerpt(verb)+" of a lock")
 	}
-	calls = map[string]call{
-		"acquire":   {rights.Lock, (*Server).acquire},
-		"hold":      {rights.Lock, (*Server).hold},
-		"renew":     {rights.Lock, (*Server).renew},
-		"release":   {rights.Lock, (*Server).release},
-		"downgrade": {rights.Lock, (*Server).downgrade},
-		"resize":    {rights.Lock, (*Server).resize},
-		"break":     {rights.Break, (*Server).breakLease},
+	if err := s.check(r, right, name); err != nil {
+		return nil, err
 	}
+	return call(w, r, name)
 }
 
 // show answers GET /v1/locks/NAME.
-func (s *Server) show(w http.ResponseWriter, r *http.Request, name string) {
-	if !s.may(w, r, rights.Look, name) {
-		return
+func (s *Server) show(r *http.Request, name string) (any, error) {
+	if err := s.check(r, rights.Look, name); err != nil {
+		return nil, err
 	}
 	st, err := s.Store.Inspect(r.Context(), name)
-	if err != nil {
-		s.failWith(w, r, err)
-		return
-	}
-	answer(w, statejson.Of(st))
+	return statejson.Of(st), err
 }
 
 // list answers GET /v1/locks. It leaves out locks that the client may not see.
-func (s *Server) list(w http.ResponseWriter, r *http.Request) {
+func (s *Server) list(r *http.Request, _ string) (any, error) {
 	client := rights.Of(r.Context())
 	if !client.MayAny(rights.Look) {
-		s.forbid(w, r, rights.Look, "")
-		return
+		return nil, s.forbid(r, rights.Look, "")
 	}
 	all, err := s.Store.List(r.Context(), r.URL.Query().Get("prefix"))
 	if err != nil && !errors.Is(err, store.ErrIncomplete) {
-		s.failWith(w, r, err)
-		return
+		return nil, err
 	}
 	l := httpapi.Locks{Locks: []statejson.State{}}
 	if err != nil {
@@ -89,7 +81,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 			l.Locks = append(l.Locks, statejson.Of(st))
 		}
 	}
-	answer(w, l)
+	return l, nil
 }
 
 // leaseOf returns the lease that a body is about, with the description of its holder.
@@ -123,17 +115,11 @@ func purposeOf(r *http.Request, q httpapi.Request) string {
 }
 
 // request reads the body of a call about a lease that has an owner.
-func (s *Server) request(w http.ResponseWriter, r *http.Request, name string) (q httpapi.Request, l store.Lease, ok bool) {
-	if p := s.read(w, r, &q, maxBody); p != nil {
-		s.fail(w, r, p)
-		return q, l, false
+func (s *Server) request(w http.ResponseWriter, r *http.Request, name string) (q httpapi.Request, l store.Lease, err error) {
+	if err = s.read(w, r, &q, maxBody); err == nil {
+		l, err = ownedLeaseOf(r, name, q)
 	}
-	l, err := ownedLeaseOf(r, name, q)
-	if err != nil {
-		s.failWith(w, r, err)
-		return q, l, false
-	}
-	return q, l, true
+	return q, l, err
 }
 
 // ownedLeaseOf is leaseOf for a call that needs an owner.
@@ -145,10 +131,6 @@ func ownedLeaseOf(r *http.Request, name string, q httpapi.Request) (store.Lease,
 	return l, err
 }
 
-func invalid(what string) error {
-	return &httpapi.Error{Problem: *httpapi.New(httpapi.Invalid, what)}
-}
-
 // grantOf returns the answer about a grant that was asked for at since after the request came.
 func grantOf(g store.Grant, since time.Duration) httpapi.Grant {
 	a := httpapi.GrantOf(g)
@@ -157,38 +139,30 @@ func grantOf(g store.Grant, since time.Duration) httpapi.Grant {
 }
 
 // acquire answers the plain call, which waits only if it is asked to.
-func (s *Server) acquire(w http.ResponseWriter, r *http.Request, name string) {
-	q, l, ok := s.request(w, r, name)
-	if !ok {
-		return
+func (s *Server) acquire(w http.ResponseWriter, r *http.Request, name string) (any, error) {
+	q, l, err := s.request(w, r, name)
+	if err != nil {
+		return nil, err
 	}
 	if !waits(q) {
-		g, err := s.tryAcquire(r.Context(), q, l)
-		if err != nil {
-			s.failWith(w, r, err)
-			return
-		}
-		answer(w, g)
-		return
+		return s.tryAcquire(r.Context(), q, l)
 	}
 	try, ok := s.tries.begin(r.Context(), callOf("acquire", q.Call), q.Again, s.clock.Now())
 	if !ok {
-		s.failWith(w, r, errTakenBack)
-		return
+		return nil, errTakenBack
 	}
 	defer try.done()
 	if isPlain(q) {
 		l.Attempt = cmp.Or(l.Attempt, store.NewOwner()) // the owner may ask again
 		if g, err := s.again(r.Context(), &l); err == nil {
-			answer(w, grantOf(g, 0))
-			return
+			return grantOf(g, 0), nil
 		}
 		if s.Store.Caps().Nodes > 1 && store.Rank(l.Owner) == 0 {
 			_, rank, _ := strings.Cut(store.NewOwnerAt(time.Now()), ".")
 			l.Owner += "." + rank // the nodes order waiters by it
 		}
 	}
-	s.wait(w, r, q, l)
+	return answered, s.wait(w, r, q, l)
 }
 
 // waits reports whether an acquire waits.
@@ -268,7 +242,7 @@ func (s *Server) takeBack(ctx context.Context, l store.Lease) error {
 }
 
 // errTakenBack is the error of a request that arrived after one that repeats it or takes it back.
-var errTakenBack = &httpapi.Error{Problem: *httpapi.New(httpapi.NotHeld, "this attempt was repeated or taken back")}
+var errTakenBack = refuse(httpapi.NotHeld, "this attempt was repeated or taken back")
 
 // again renews the lease that the owner of l has under another description than l's, and sets l
 // to it. The error matches store.ErrNotHeld if the owner has none.
@@ -302,32 +276,26 @@ func (s *Server) heldAs(ctx context.Context, l *store.Lease) (store.Holding, err
 }
 
 // renew answers the plain call.
-func (s *Server) renew(w http.ResponseWriter, r *http.Request, name string) {
-	q, l, ok := s.request(w, r, name)
-	if !ok {
-		return
+func (s *Server) renew(w http.ResponseWriter, r *http.Request, name string) (any, error) {
+	q, l, err := s.request(w, r, name)
+	if err != nil {
+		return nil, err
 	}
-	err := s.Store.Renew(r.Context(), []store.Lease{l})[0]
+	err = s.Store.Renew(r.Context(), []store.Lease{l})[0]
 	if errors.Is(err, store.ErrNotHeld) && isPlain(q) {
 		_, err = s.again(r.Context(), &l)
 	}
-	if err != nil {
-		s.failWith(w, r, err)
-		return
-	}
-	answer(w, httpapi.Renewal{Valid: httpapi.SpanOf(l.TTL - validity.Drift(l.TTL))})
+	return httpapi.Renewal{Valid: httpapi.SpanOf(l.TTL - validity.Drift(l.TTL))}, err
 }
 
 // renewAll answers POST /v1/renew.
-func (s *Server) renewAll(w http.ResponseWriter, r *http.Request) {
+func (s *Server) renewAll(w http.ResponseWriter, r *http.Request, _ string) (any, error) {
 	if r.Method != http.MethodPost {
-		s.wrongMethod(w, r, "POST")
-		return
+		return nil, wrongMethod(w, "POST")
 	}
 	var q httpapi.Renewals
-	if p := s.read(w, r, &q, maxBatch); p != nil {
-		s.fail(w, r, p)
-		return
+	if err := s.read(w, r, &q, maxBatch); err != nil {
+		return nil, err
 	}
 	results := make([]*httpapi.Problem, len(q.Leases))
 	var leases []store.Lease
@@ -338,13 +306,12 @@ func (s *Server) renewAll(w http.ResponseWriter, r *http.Request) {
 		if err == nil {
 			l, err = leaseOf(r, name, one.Request)
 		}
-		switch {
-		case err != nil:
-			results[i] = httpapi.ProblemOf(err)
-		case !rights.Of(r.Context()).May(rights.Lock, name):
-			s.audit(r, "refused a right", name, slog.String("right", rights.Lock.String()))
-			results[i] = httpapi.New(httpapi.Forbidden, "this client has no right to lock here")
-		default:
+		if err == nil {
+			err = s.check(r, rights.Lock, name)
+		}
+		if err != nil {
+			results[i] = problemOf(err)
+		} else {
 			leases, at = append(leases, l), append(at, i)
 		}
 	}
@@ -355,22 +322,18 @@ func (s *Server) renewAll(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	answer(w, httpapi.Renewed{Results: results})
+	return httpapi.Renewed{Results: results}, nil
 }
 
 // release answers the plain call.
-func (s *Server) release(w http.ResponseWriter, r *http.Request, name string) {
-	q, l, ok := s.request(w, r, name)
-	if !ok {
-		return
+func (s *Server) release(w http.ResponseWriter, r *http.Request, name string) (any, error) {
+	q, l, err := s.request(w, r, name)
+	if err != nil {
+		return nil, err
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(r.Context()), s.Patience) // others want the lock
 	defer stop()
-	if err := s.endLease(ctx, q, l); err != nil {
-		s.failWith(w, r, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
+	return noContent, s.endLease(ctx, q, l)
 }
 
 // endLease does what a release asks for. It has to go on when the client is gone.
@@ -431,55 +394,40 @@ func (s *Server) startRelease(ctx context.Context, q httpapi.Request, l store.Le
 }
 
 // downgrade makes a writer a reader.
-func (s *Server) downgrade(w http.ResponseWriter, r *http.Request, name string) {
-	_, l, ok := s.request(w, r, name)
-	if !ok {
-		return
+func (s *Server) downgrade(w http.ResponseWriter, r *http.Request, name string) (any, error) {
+	_, l, err := s.request(w, r, name)
+	if err != nil {
+		return nil, err
 	}
 	g, err := s.Store.Downgrade(r.Context(), l)
-	if err != nil {
-		s.failWith(w, r, err)
-		return
-	}
-	answer(w, grantOf(g, 0))
+	return grantOf(g, 0), err
 }
 
 // resize changes the permits of a semaphore.
-func (s *Server) resize(w http.ResponseWriter, r *http.Request, name string) {
+func (s *Server) resize(w http.ResponseWriter, r *http.Request, name string) (any, error) {
 	var q httpapi.Resize
-	if p := s.read(w, r, &q, maxBody); p != nil {
-		s.fail(w, r, p)
-		return
+	if err := s.read(w, r, &q, maxBody); err != nil {
+		return nil, err
 	}
 	if q.From < 1 || q.To < 1 {
-		s.failWith(w, r, invalid("from and to are numbers of permits: each is 1 at least"))
-		return
+		return nil, invalid("from and to are numbers of permits: each is 1 at least")
 	}
-	if err := s.Store.Resize(r.Context(), name, store.Semaphore(q.From), store.Semaphore(q.To)); err != nil {
-		s.failWith(w, r, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
+	return noContent, s.Store.Resize(r.Context(), name, store.Semaphore(q.From), store.Semaphore(q.To))
 }
 
 // breakLease breaks a lease, and says how long it can last. The caller asks again to learn when
 // it is over.
-func (s *Server) breakLease(w http.ResponseWriter, r *http.Request, name string) {
+func (s *Server) breakLease(w http.ResponseWriter, r *http.Request, name string) (any, error) {
 	var q httpapi.Break
-	if p := s.read(w, r, &q, maxBody); p != nil {
-		s.fail(w, r, p)
-		return
+	if err := s.read(w, r, &q, maxBody); err != nil {
+		return nil, err
 	}
 	at := time.Now()
 	if q.At != nil {
 		at = *q.At
 	}
 	left, err := s.breakAt(r, leasehold.BreakRequest{Name: name, Token: q.Token, Owner: q.Owner, By: q.By, Reason: q.Reason, Now: q.Now}, at)
-	if err != nil {
-		s.failWith(w, r, err)
-		return
-	}
-	answer(w, httpapi.BreakAnswer{Left: httpapi.In(left)})
+	return httpapi.BreakAnswer{Left: httpapi.In(left)}, err
 }
 
 // Break breaks a lease for the client of r, whose right the caller has checked, and notes that in

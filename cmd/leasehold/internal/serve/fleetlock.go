@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/rights"
-	"github.com/leasehold-dev/leasehold/internal/httpapi"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -71,7 +70,8 @@ func (s *Server) fleetLock(w http.ResponseWriter, r *http.Request, call string) 
 		return
 	}
 	var raw json.RawMessage
-	if p := s.read(w, r, &raw, maxBody); p != nil {
+	if err := s.read(w, r, &raw, maxBody); err != nil {
+		p := problemOf(err)
 		s.refuseFleet(w, r, p.Status, "invalid_body", p.Detail)
 		return
 	}
@@ -103,7 +103,7 @@ func (s *Server) fleetLock(w http.ResponseWriter, r *http.Request, call string) 
 	case errors.As(err, &busy):
 		s.refuseFleet(w, r, http.StatusConflict, "all_slots_taken", fmt.Sprintf("all %d slots of group %s are taken, one by %s for at most %v", fleet.Slots, q.Client.Group, busy.Holder, busy.ExpiresIn.Round(time.Second)))
 	default:
-		p := httpapi.ProblemOf(err)
+		p := problemOf(err)
 		s.refuseFleet(w, r, p.Status, "store_"+p.Kind(), p.Detail)
 	}
 }

@@ -18,18 +18,16 @@ import (
 
 // open begins a stream about the lock called name, unless the client has too many. The caller
 // calls done at the end.
-func (s *Server) open(w http.ResponseWriter, r *http.Request, name string) (done func(), ok bool) {
+func (s *Server) open(r *http.Request, name string) (done func(), err error) {
 	if s.leaving.Err() != nil {
-		s.fail(w, r, httpapi.New(httpapi.Closing, "the server is about to end"))
-		return nil, false
+		return nil, refuse(httpapi.Closing, "the server is about to end")
 	}
 	client := rights.Of(r.Context())
 	who := who(client, addressOf(r))
 	if reached := s.limits.begin(who, name, client.Limits.Streams, client.Limits.Names); reached != "" {
-		s.fail(w, r, httpapi.New(httpapi.TooMany, "too many "+reached+" at a time"))
-		return nil, false
+		return nil, refuse(httpapi.TooMany, "too many "+reached+" at a time")
 	}
-	return func() { s.limits.end(who, name) }, true
+	return func() { s.limits.end(who, name) }, nil
 }
 
 // bounded returns ctx with the end of a wait.
@@ -42,10 +40,10 @@ func bounded(ctx context.Context, wait *httpapi.Milliseconds) (context.Context, 
 
 // wait answers an acquire that waits: with lines if the client accepts them, and otherwise with
 // the grant alone.
-func (s *Server) wait(w http.ResponseWriter, r *http.Request, q httpapi.Request, l store.Lease) {
-	done, ok := s.open(w, r, l.Name)
-	if !ok {
-		return
+func (s *Server) wait(w http.ResponseWriter, r *http.Request, q httpapi.Request, l store.Lease) error {
+	done, err := s.open(r, l.Name)
+	if err != nil {
+		return err
 	}
 	defer done()
 	ctx, st := s.stream(w, r)
@@ -86,23 +84,22 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request, q httpapi.Request,
 		answer(w, grantOf(g, g.Since))
 		st.end(r, nil)
 	}
+	return nil
 }
 
 // hold answers with the stream of a lease that lasts as long as the connection.
-func (s *Server) hold(w http.ResponseWriter, r *http.Request, name string) {
+func (s *Server) hold(w http.ResponseWriter, r *http.Request, name string) (any, error) {
 	var q httpapi.Request
-	if p := s.read(w, r, &q, maxBody); p != nil {
-		s.fail(w, r, p)
-		return
+	if err := s.read(w, r, &q, maxBody); err != nil {
+		return nil, err
 	}
 	lock, err := s.lockOf(r, name, q)
 	if err != nil {
-		s.failWith(w, r, err)
-		return
+		return nil, err
 	}
-	done, ok := s.open(w, r, name)
-	if !ok {
-		return
+	done, err := s.open(r, name)
+	if err != nil {
+		return nil, err
 	}
 	defer done()
 	ctx, st := s.stream(w, r)
@@ -110,10 +107,10 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request, name string) {
 	switch {
 	case err != nil && s.leaving.Err() != nil && r.Context().Err() == nil:
 		st.end(r, leaving(nil))
-		return
+		return answered, nil
 	case err != nil:
 		st.end(r, failed(err))
-		return
+		return answered, nil
 	}
 	held := func() *httpapi.Grant {
 		at := st.at() // before the deadline is computed
@@ -123,11 +120,12 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request, name string) {
 	last := s.stay(ctx, lease, q, held)
 	st.end(r, last)
 	if q.Keep {
-		return // the owner may go on at another server, also if this one could not renew the lease
+		return answered, nil // the owner may go on at another server, also if this one could not renew the lease
 	}
 	if last == nil && s.outlast(r, st, lease) || last != nil && last.Event == "lost" {
 		lease.Release(context.WithoutCancel(ctx))
 	}
+	return answered, nil
 }
 
 // outlast waits for as long as a client whose connection broke may believe that it holds the lock.

@@ -7,6 +7,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -91,7 +92,7 @@ func New(o Options) *Server {
 func (s *Server) Leave() { s.leave() }
 
 //go:embed openapi.json
-var openAPI []byte
+var openAPI json.RawMessage
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -120,29 +121,26 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch rest, isLock := strings.CutPrefix(path, "/v1/locks/"); {
 	case isLock:
-		s.lock(w, r, rest)
+		s.reply(w, r, s.lock, rest)
 	case strings.HasPrefix(path, "/terraform/"):
 		s.terraform(w, r, path[len("/terraform/"):])
 	case path == "/fleetlock/v1/pre-reboot", path == "/fleetlock/v1/steady-state":
 		s.fleetLock(w, r, path[len("/fleetlock/v1/"):])
 	case path == "/v1/locks":
-		s.get(w, r, s.list)
+		s.reply(w, r, get(s.list), "")
 	case path == "/v1/renew":
-		s.renewAll(w, r)
+		s.reply(w, r, s.renewAll, "")
 	case path == "/v1/batch":
 		s.batch(w, r)
 	case path == "/v1/store":
-		s.get(w, r, func(w http.ResponseWriter, r *http.Request) { answer(w, httpapi.CapsOf(s.Store)) })
+		s.reply(w, r, get(func(*http.Request, string) (any, error) { return httpapi.CapsOf(s.Store), nil }), "")
 	case path == "/v1/openapi.json":
-		s.get(w, r, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.Write(openAPI)
-		})
+		s.reply(w, r, get(func(*http.Request, string) (any, error) { return openAPI, nil }), "")
 	case path == "/v1/events" && s.Events != nil:
 		s.Events.ServeHTTP(w, r)
 	case path == "/metrics" && s.Observe != nil:
-		if !rights.Of(r.Context()).May(rights.Look, "") {
-			s.forbid(w, r, rights.Look, "")
+		if err := s.check(r, rights.Look, ""); err != nil {
+			s.failWith(w, r, err)
 			return
 		}
 		http.StripPrefix(s.Prefix, s.Observe).ServeHTTP(w, r)
@@ -153,18 +151,65 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// get has h answer GET and HEAD.
-func (s *Server) get(w http.ResponseWriter, r *http.Request, h http.HandlerFunc) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		s.wrongMethod(w, r, "GET, HEAD")
-		return
+// A handler does what a request asks for, and returns the answer. about is the lock, or what else the path
+// says.
+type handler func(w http.ResponseWriter, r *http.Request, about string) (any, error)
+
+// noContent is the answer of a call that says no more, and answered that of a handler that has answered
+// itself.
+const (
+	noContent special = iota
+	answered
+)
+
+type special int
+
+// reply answers with what h returns.
+func (s *Server) reply(w http.ResponseWriter, r *http.Request, h handler, about string) {
+	switch v, err := h(w, r, about); {
+	case err != nil:
+		s.failWith(w, r, err)
+	case v == noContent:
+		w.WriteHeader(http.StatusNoContent)
+	case v != answered:
+		answer(w, v)
 	}
-	h(w, r)
 }
 
-func (s *Server) wrongMethod(w http.ResponseWriter, r *http.Request, allowed string) {
+// get returns a handler of GET and HEAD.
+func get(h func(r *http.Request, about string) (any, error)) handler {
+	return func(w http.ResponseWriter, r *http.Request, about string) (any, error) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			return nil, wrongMethod(w, "GET, HEAD")
+		}
+		return h(r, about)
+	}
+}
+
+func wrongMethod(w http.ResponseWriter, allowed string) error {
 	w.Header().Set("Allow", allowed)
-	s.fail(w, r, httpapi.New(httpapi.WrongMethod, "this path is for "+allowed))
+	return refuse(httpapi.WrongMethod, "this path is for "+allowed)
+}
+
+// refusal is the error of a request that the server refuses by itself. One of another server, behind a
+// store over HTTP, is no refusal: it is about this server.
+type refusal struct{ error *httpapi.Error }
+
+func (e refusal) Error() string { return e.error.Error() }
+func (e refusal) Unwrap() error { return e.error }
+
+func refuse(kind, detail string) error {
+	return refusal{&httpapi.Error{Problem: *httpapi.New(kind, detail)}}
+}
+
+func invalid(what string) error { return refuse(httpapi.Invalid, what) }
+
+// problemOf returns the problem that err is.
+func problemOf(err error) *httpapi.Problem {
+	if own, ok := errors.AsType[refusal](err); ok {
+		return &own.error.Problem
+	}
+	return httpapi.ProblemOf(err)
 }
 
 // fail answers with a problem, in the form that the client knows.
@@ -189,7 +234,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, p *httpapi.Problem
 
 // failWith answers with the problem that err is.
 func (s *Server) failWith(w http.ResponseWriter, r *http.Request, err error) {
-	s.fail(w, r, httpapi.ProblemOf(err))
+	s.fail(w, r, problemOf(err))
 }
 
 // answer answers with v.

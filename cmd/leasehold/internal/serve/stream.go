@@ -173,7 +173,7 @@ func (st *stream) believed(r *http.Request) (until time.Time, ok bool) {
 
 // failed is the last line of a wait that failed.
 func failed(err error) *httpapi.Event {
-	return &httpapi.Event{Event: "failed", Problem: httpapi.ProblemOf(err)}
+	return &httpapi.Event{Event: "failed", Problem: problemOf(err)}
 }
 
 // leaving is the last line of a stream of a server that ends.

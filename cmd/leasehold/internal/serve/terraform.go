@@ -36,51 +36,45 @@ type lockInfo struct {
 // terraform answers the http backend of Terraform and OpenTofu. The lock of a state has its name.
 // Its owner is the ID of Terraform's lock, so a call that is repeated is about the same lease.
 func (s *Server) terraform(w http.ResponseWriter, r *http.Request, path string) {
-	name, _, p := lockPath(path, false)
-	if p != nil {
-		s.fail(w, r, p)
+	name, _, err := lockPath(path, false)
+	if err == nil {
+		err = s.doTerraform(w, r, name)
+	}
+	if err == nil {
 		return
 	}
-	call, ok := map[string]func(*Server, http.ResponseWriter, *http.Request, string, time.Duration){
-		"LOCK": (*Server).lockState, "UNLOCK": (*Server).unlockState,
-		http.MethodGet: (*Server).getState, http.MethodPost: (*Server).writeState, http.MethodDelete: (*Server).writeState,
+	if problemOf(err).Kind() != httpapi.NotFound { // Terraform shows the status alone
+		s.Log.Warn("refused a request of Terraform", "method", r.Method, "lock", store.Excerpt(name), "error", err)
+	}
+	s.failWith(w, r, err)
+}
+
+// doTerraform answers a request about the state called name, or returns why not.
+func (s *Server) doTerraform(w http.ResponseWriter, r *http.Request, name string) error {
+	call, ok := map[string]func(http.ResponseWriter, *http.Request, string, time.Duration) error{
+		"LOCK": s.lockState, "UNLOCK": s.unlockState,
+		http.MethodGet: s.getState, http.MethodPost: s.writeState, http.MethodDelete: s.writeState,
 	}[r.Method]
 	if !ok {
-		s.wrongMethod(w, r, "GET, POST, DELETE, LOCK, UNLOCK")
-		return
+		return wrongMethod(w, "GET, POST, DELETE, LOCK, UNLOCK")
 	}
-	if !s.may(w, r, rights.Lock, name) { // also to read: a state has secrets
-		return
+	if err := s.check(r, rights.Lock, name); err != nil { // also to read: a state has secrets
+		return err
 	}
 	query, ttl := r.URL.Query(), terraformTTL
 	if text := query.Get("ttl"); text != "" {
 		var err error
 		if ttl, err = time.ParseDuration(text); err != nil {
-			s.refuseState(w, r, name, invalid("ttl="+store.Excerpt(text)+" in the address is no time such as 2h"))
-			return
+			return invalid("ttl=" + store.Excerpt(text) + " in the address is no time such as 2h")
 		}
 	}
 	if len(query["ID"]) > 1 || len(query["ttl"]) > 1 {
-		s.refuseState(w, r, name, invalid("the address has two values for ID or ttl"))
-		return
+		return invalid("the address has two values for ID or ttl")
 	}
 	if err := keepsHours(s.Store.Caps(), ttl); err != nil {
-		s.refuseState(w, r, name, err)
-		return
+		return err
 	}
-	call(s, w, r, name, ttl)
-}
-
-// refuseState answers with the problem that err is, and logs it, since Terraform shows the status
-// alone.
-func (s *Server) refuseState(w http.ResponseWriter, r *http.Request, name string, err error) {
-	s.Log.Warn("refused a request of Terraform", "method", r.Method, "lock", store.Excerpt(name), "error", err)
-	var e *httpapi.Error
-	if errors.As(err, &e) {
-		s.fail(w, r, &e.Problem)
-		return
-	}
-	s.failWith(w, r, err)
+	return call(w, r, name, ttl)
 }
 
 // stateLease returns the lease of Terraform's lock with that ID.
@@ -110,42 +104,38 @@ func infoOf(name string, h store.Holder) lockInfo {
 }
 
 // lockedBy answers that the lock is held.
-func lockedBy(w http.ResponseWriter, status int, info lockInfo) {
+func lockedBy(w http.ResponseWriter, status int, info lockInfo) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(info)
+	json.NewEncoder(w).Encode(info) // fails if the client is gone
+	return nil
 }
 
 // readInfo reads the body of LOCK and UNLOCK. An empty one leaves info empty.
-func (s *Server) readInfo(w http.ResponseWriter, r *http.Request) (info lockInfo, ok bool) {
+func (s *Server) readInfo(w http.ResponseWriter, r *http.Request) (info lockInfo, err error) {
 	var raw json.RawMessage
-	p := s.read(w, r, &raw, maxBody)
-	if p == nil && len(raw) > 0 && json.Unmarshal(raw, &info) != nil {
-		p = httpapi.New(httpapi.Invalid, "the body is not the description of a lock")
+	err = s.read(w, r, &raw, maxBody)
+	if err == nil && len(raw) > 0 && json.Unmarshal(raw, &info) != nil {
+		err = invalid("the body is not the description of a lock")
 	}
-	if p != nil {
-		s.fail(w, r, p)
-	}
-	return info, p == nil
+	return info, err
 }
 
 // lockState answers LOCK.
-func (s *Server) lockState(w http.ResponseWriter, r *http.Request, name string, ttl time.Duration) {
-	info, ok := s.readInfo(w, r)
-	if !ok {
-		return
+func (s *Server) lockState(w http.ResponseWriter, r *http.Request, name string, ttl time.Duration) error {
+	info, err := s.readInfo(w, r)
+	if err != nil {
+		return err
 	}
 	l, err := stateLease(r, name, info, ttl)
 	if err != nil {
-		s.refuseState(w, r, name, err)
-		return
+		return err
 	}
 	call := stateCall(name, info.ID)
 	try, ok := s.tries.begin(r.Context(), call, 0, s.clock.Now())
 	if !ok { // it was unlocked already: this request was stuck on its way
-		s.refuseState(w, r, name, errTakenBack)
-		return
+		return errTakenBack
 	}
 	defer try.done()
 	defer s.states.lock(name)()
@@ -153,16 +143,13 @@ func (s *Server) lockState(w http.ResponseWriter, r *http.Request, name string, 
 	var busy *store.BusyError
 	switch {
 	case errors.As(err, &busy) && busy.Holder.Owner == info.ID && !busy.Holder.Waiting:
-		w.WriteHeader(http.StatusOK) // the same lock under another description
+		return nil // the same lock under another description
 	case errors.As(err, &busy):
-		lockedBy(w, http.StatusLocked, infoOf(name, busy.Holder))
-	case err != nil:
-		s.refuseState(w, r, name, err)
-	case s.tries.isTakenBack(call, s.clock.Now()):
-		s.refuseState(w, r, name, s.takeBack(r.Context(), l))
-	default:
-		w.WriteHeader(http.StatusOK)
+		return lockedBy(w, http.StatusLocked, infoOf(name, busy.Holder))
+	case err == nil && s.tries.isTakenBack(call, s.clock.Now()):
+		return s.takeBack(r.Context(), l)
 	}
+	return err
 }
 
 // stateCall names the lock of an ID among the tries of calls.
@@ -175,37 +162,33 @@ func stateCall(name, id string) callID {
 
 // unlockState answers UNLOCK. Without an ID, or with nothing but an ID, it is a force-unlock, which
 // takes the right to break.
-func (s *Server) unlockState(w http.ResponseWriter, r *http.Request, name string, ttl time.Duration) {
-	info, ok := s.readInfo(w, r)
-	if !ok {
-		return
+func (s *Server) unlockState(w http.ResponseWriter, r *http.Request, name string, ttl time.Duration) error {
+	info, err := s.readInfo(w, r)
+	if err != nil {
+		return err
 	}
 	defer s.states.lock(name)()
 	now := s.clock.Now()
 	call := stateCall(name, info.ID)
 	st, err := s.Store.Inspect(r.Context(), name)
 	if err != nil {
-		s.refuseState(w, r, name, err)
-		return
+		return err
 	}
 	all := st.Holdings()
 	if len(all) == 0 {
 		if s.tries.hasReleased(call, now) || info.ID == "" {
-			w.WriteHeader(http.StatusOK)
-			return
+			return nil
 		}
-		s.refuseState(w, r, name, store.ErrNotHeld)
-		return
+		return store.ErrNotHeld
 	}
 	h := all[0]
 	if info.ID != "" && info.ID != h.Holder.Owner {
 		s.Log.Warn("refused to unlock a state", "lock", store.Excerpt(name), "id", store.Excerpt(info.ID), "holder", store.Excerpt(h.Holder.Owner))
-		lockedBy(w, http.StatusConflict, infoOf(name, h.Holder))
-		return
+		return lockedBy(w, http.StatusConflict, infoOf(name, h.Holder))
 	}
 	if info.Who == "" && info.Operation == "" {
-		if !s.may(w, r, rights.Break, name) {
-			return
+		if err := s.check(r, rights.Break, name); err != nil {
+			return err
 		}
 		_, err = s.Break(r, leasehold.BreakRequest{Name: name, Owner: h.Holder.Owner, Token: h.Token, Reason: "force-unlock", Now: true})
 	} else {
@@ -218,41 +201,35 @@ func (s *Server) unlockState(w http.ResponseWriter, r *http.Request, name string
 		}
 	}
 	if err != nil {
-		s.refuseState(w, r, name, err)
-		return
+		return err
 	}
 	s.tries.takeBack(stateCall(name, h.Holder.Owner), now) // a LOCK may be stuck on its way
 	s.tries.release(call, now)
-	w.WriteHeader(http.StatusOK)
+	return nil
 }
 
-var errNoStates = &httpapi.Error{Problem: *httpapi.New(httpapi.Unsupported, "this server keeps locks and no states: start it with --terraform-state DIR, or use it as lock_address and unlock_address beside another address")}
+var errNoStates = refuse(httpapi.Unsupported, "this server keeps locks and no states: start it with --terraform-state DIR, or use it as lock_address and unlock_address beside another address")
 
 // getState answers GET.
-func (s *Server) getState(w http.ResponseWriter, r *http.Request, name string, _ time.Duration) {
+func (s *Server) getState(w http.ResponseWriter, r *http.Request, name string, _ time.Duration) error {
 	if s.TerraformState == "" {
-		s.refuseState(w, r, name, errNoStates)
-		return
+		return errNoStates
 	}
 	f, err := os.Open(s.states.path(name))
 	if errors.Is(err, os.ErrNotExist) {
 		// If the folder is missing too, perhaps with its disk, nobody knows whether there is a state.
 		if _, err := os.Stat(s.TerraformState); err != nil {
-			s.refuseState(w, r, name, err)
-			return
+			return err
 		}
-		s.fail(w, r, httpapi.New(httpapi.NotFound, "there is no such state yet"))
-		return
+		return refuse(httpapi.NotFound, "there is no such state yet")
 	}
 	if err != nil {
-		s.refuseState(w, r, name, err)
-		return
+		return err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		s.refuseState(w, r, name, err)
-		return
+		return err
 	}
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(statePatience))
 	// With its length, a state that cannot be read to its end is not taken for a shorter one.
@@ -262,6 +239,7 @@ func (s *Server) getState(w http.ResponseWriter, r *http.Request, name string, _
 	if _, err := io.Copy(w, f); err != nil {
 		s.Log.Warn("a state was not sent whole", "lock", store.Excerpt(name), "error", err)
 	}
+	return nil
 }
 
 // statePatience is how long a state may take on its way.
@@ -269,17 +247,15 @@ const statePatience = 5 * time.Minute
 
 // writeState answers POST and DELETE. A write whose ID does not hold the lock any more is refused.
 // A write without an ID needs the lock for itself.
-func (s *Server) writeState(w http.ResponseWriter, r *http.Request, name string, ttl time.Duration) {
+func (s *Server) writeState(w http.ResponseWriter, r *http.Request, name string, ttl time.Duration) error {
 	if s.TerraformState == "" {
-		s.refuseState(w, r, name, errNoStates)
-		return
+		return errNoStates
 	}
 	file := ""
 	if r.Method == http.MethodPost {
 		var err error
 		if file, err = s.receiveState(w, r); err != nil {
-			s.refuseState(w, r, name, err)
-			return
+			return err
 		}
 		defer os.Remove(file) // fails once it is the state
 	}
@@ -301,15 +277,12 @@ func (s *Server) writeState(w http.ResponseWriter, r *http.Request, name string,
 	switch {
 	case errors.As(err, &busy):
 		s.audit(r, "refused to write a state", name, slog.String("holder", store.Excerpt(busy.Holder.Owner)))
-		lockedBy(w, http.StatusLocked, infoOf(name, busy.Holder))
-		return
+		return lockedBy(w, http.StatusLocked, infoOf(name, busy.Holder))
 	case errors.Is(err, store.ErrNotHeld):
 		s.audit(r, "refused to write a state", name, slog.String("id", store.Excerpt(id)))
-		s.fail(w, r, httpapi.New(httpapi.NotHeld, "the lock with this ID is over: it was unlocked, or nothing was written under it for its ttl"))
-		return
+		return refuse(httpapi.NotHeld, "the lock with this ID is over: it was unlocked, or nothing was written under it for its ttl")
 	case err != nil:
-		s.refuseState(w, r, name, err)
-		return
+		return err
 	}
 	if file == "" {
 		err = s.states.remove(name)
@@ -317,19 +290,15 @@ func (s *Server) writeState(w http.ResponseWriter, r *http.Request, name string,
 		err = s.states.put(name, file, id)
 	}
 	if errors.Is(err, errOvertaken) {
-		err = &httpapi.Error{Problem: *httpapi.New(httpapi.NotHeld, err.Error())}
+		return refuse(httpapi.NotHeld, err.Error())
 	}
-	if err != nil {
-		s.refuseState(w, r, name, err)
-		return
-	}
-	w.WriteHeader(http.StatusOK)
+	return err
 }
 
 // receiveState writes the body to a file.
 func (s *Server) receiveState(w http.ResponseWriter, r *http.Request) (file string, err error) {
 	if r.ContentLength > mostState {
-		return "", &httpapi.Error{Problem: *tooLarge(mostState)}
+		return "", tooLarge(mostState)
 	}
 	c := http.NewResponseController(w)
 	c.SetReadDeadline(time.Now().Add(statePatience))
@@ -338,7 +307,7 @@ func (s *Server) receiveState(w http.ResponseWriter, r *http.Request) (file stri
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		err = &httpapi.Error{Problem: *tooLarge(mostState)}
+		err = tooLarge(mostState)
 	case err == nil:
 		c.SetReadDeadline(time.Time{})
 	}
