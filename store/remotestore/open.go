@@ -3,8 +3,6 @@ package remotestore
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -66,7 +64,7 @@ func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Transport == nil {
-		t := &http.Transport{
+		c.Transport = &http.Transport{
 			TLSClientConfig:     c.TLS,
 			ForceAttemptHTTP2:   true,
 			TLSHandshakeTimeout: c.Timeout,
@@ -75,7 +73,6 @@ func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
 			IdleConnTimeout:     time.Minute,
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: c.Timeout},
 		}
-		c.Transport = t
 	}
 	s := newEngine(servers, c)
 	if err := s.ask(ctx); err != nil {
@@ -171,26 +168,8 @@ func withQuery(q url.Values, given *Options, fail func(string, ...any) error) (o
 	if ca+cert+key == "" {
 		return o, nil
 	}
-	c := &tls.Config{}
-	if o.TLS != nil {
-		c = o.TLS.Clone()
+	if o.TLS, err = keypair.Config(o.TLS, ca, cert, key); err != nil {
+		return o, fail("%v", err)
 	}
-	if ca != "" {
-		b, err := os.ReadFile(ca)
-		if err != nil {
-			return o, fail("ca: %v", err)
-		}
-		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(b) {
-			return o, fail("ca: %v", errors.New(ca+" has no certificate in PEM"))
-		}
-	}
-	if cert+key != "" {
-		get, err := keypair.Files(cert, key)
-		if err != nil {
-			return o, fail("cert and key: %v", err)
-		}
-		c.GetClientCertificate = get
-	}
-	o.TLS = c
 	return o, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,18 +40,8 @@ func (k *looker) list(ctx context.Context) ([]store.State, error) {
 	if err != nil && !errors.Is(err, store.ErrIncomplete) {
 		return nil, err
 	}
-	slices.SortStableFunc(states, func(a, b store.State) int { return compare(a.Name, b.Name) })
+	slices.SortStableFunc(states, func(a, b store.State) int { return strings.Compare(a.Name, b.Name) })
 	return states, err
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // inspect inspects some of the locks: those whose leases are ending, those that people look
@@ -78,7 +69,7 @@ func (k *looker) inspect(ctx context.Context, ending []string, wanted map[string
 			choose(s.Name)
 		}
 	}
-	next, _ := slices.BinarySearchFunc(states, k.from, func(s store.State, name string) int { return compare(s.Name, name) })
+	next, _ := slices.BinarySearchFunc(states, k.from, func(s store.State, name string) int { return strings.Compare(s.Name, name) })
 	for i := range states {
 		s := states[(next+i)%len(states)]
 		if len(chosen) >= inspections {
@@ -150,13 +141,14 @@ func worst(states []store.State) []store.NodeOutcome {
 			case !known:
 				at[n.Node] = len(nodes)
 				nodes = append(nodes, n)
-			case well(nodes[i]) && !well(n):
+			case Well(nodes[i]) && !Well(n):
 				nodes[i] = n
 			}
 		}
 	}
-	slices.SortFunc(nodes, func(a, b store.NodeOutcome) int { return compare(a.Node, b.Node) })
+	slices.SortFunc(nodes, func(a, b store.NodeOutcome) int { return strings.Compare(a.Node, b.Node) })
 	return nodes
 }
 
-func well(n store.NodeOutcome) bool { return !n.Silent() && n.Outcome != store.Quarantined }
+// Well reports whether a node answers, and is not in quarantine.
+func Well(n store.NodeOutcome) bool { return !n.Silent() && n.Outcome != store.Quarantined }

@@ -51,7 +51,7 @@ func (v *View) WriteMetrics(w io.Writer, now time.Time) error {
 			family("node_answers", "gauge", "1 if the node answered, and is not in quarantine.")
 			for _, n := range v.Nodes {
 				answers := 0
-				if well(n) {
+				if Well(n) {
 					answers = 1
 				}
 				value("node_answers", fmt.Sprintf("{node=%s,outcome=%s}", label(n.Node), label(n.Outcome.String())), answers)

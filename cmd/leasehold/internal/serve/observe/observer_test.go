@@ -277,7 +277,7 @@ func TestNodesWithoutLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(store.New(several{newWatched()}))
 		defer o.Close()
-		if v := o.View(t.Context()); len(v.Nodes) != 3 || well(v.Nodes[1]) || !well(v.Nodes[2]) {
+		if v := o.View(t.Context()); len(v.Nodes) != 3 || Well(v.Nodes[1]) || !Well(v.Nodes[2]) {
 			t.Errorf("nodes %+v", v.Nodes)
 		}
 	})

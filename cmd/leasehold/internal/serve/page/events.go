@@ -3,6 +3,7 @@ package page
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/observe"
@@ -46,7 +47,7 @@ func (p *Page) events(r *http.Request) (int, *view) {
 		d.Kinds = append(d.Kinds, choice{verbs[k], to(string(k)), d.Only == string(k)})
 	}
 	d.Events = eventViews(seen.Events, len(seen.Events), func(e observe.Event) bool {
-		return hasPrefix(e.Name, d.Prefix) && (d.Only == "" || d.Only == string(e.Kind)) && client.May(rights.Look, e.Name)
+		return strings.HasPrefix(e.Name, d.Prefix) && (d.Only == "" || d.Only == string(e.Kind)) && client.May(rights.Look, e.Name)
 	})
 	v := p.viewOf(r, "events", "Events", seen, may(r, seen.Locks), now)
 	v.Data = d

@@ -100,12 +100,11 @@ type checkup struct {
 	Can      bool // the store can be examined
 	At       time.Time
 	Failed   string
-	Findings []finding
+	Findings []doctor.Finding
 	Caps     []fact
 	Nodes    []node
 }
 
-type finding struct{ Severity, Code, Node, Message, Advice string }
 type fact struct{ Name, Text string }
 
 // healthView prepares the view of the store's health.
@@ -131,20 +130,15 @@ func (p *Page) healthView(r *http.Request) (int, *view) {
 		d.Failed = excerpt.Of(h.err.Error())
 	}
 	for _, f := range h.findings {
-		d.Findings = append(d.Findings, finding{f.Severity.String(), string(f.Code), excerpt.Of(f.Node), excerpt.AtMost(f.Message, longText), f.Advice})
+		f.Node, f.Message = excerpt.Of(f.Node), excerpt.AtMost(f.Message, longText)
+		d.Findings = append(d.Findings, f)
 	}
 	h.mu.Unlock()
 
 	for _, n := range seen.Nodes {
-		one := node{Name: excerpt.Of(n.Node), Outcome: "answers", Well: !n.Silent() && n.Outcome != store.Quarantined}
-		if !one.Well {
-			one.Outcome = n.Outcome.String()
-		}
-		if n.Outcome == store.Quarantined && n.ExpiresIn > 0 {
-			one.Outcome += " for " + brief(n.ExpiresIn)
-		}
-		if n.Err != nil {
-			one.Text = excerpt.Of(n.Err.Error())
+		one := nodeOf(n)
+		if one.Well {
+			one.Outcome, one.Text = "answers", ""
 		}
 		d.Nodes = append(d.Nodes, one)
 	}

@@ -24,7 +24,7 @@ type one struct {
 	Leases           []breakable
 	Waiters          []waiter
 	MoreWait         bool // there may be more waiters than the store shows
-	Broken           *broken
+	Broken           *store.Broken
 	Nodes            []node
 	Events           []event
 	Commands         []command
@@ -54,16 +54,24 @@ type waiter struct {
 	TraceURL     string
 }
 
-type broken struct {
-	Token, By, Reason string
-	At                time.Time
-	Now               bool
-}
-
 // node is what a node of the store answers about a lock.
 type node struct {
 	Name, Outcome, Text string
 	Well                bool
+}
+
+func nodeOf(n store.NodeOutcome) node {
+	v := node{Name: excerpt.Of(n.Node), Outcome: n.Outcome.String(), Well: observe.Well(n)}
+	switch {
+	case n.Err != nil:
+		v.Text = excerpt.Of(n.Err.Error())
+	case n.Outcome == store.Taken:
+		v.Text = "by " + n.Holder.Process(shortText)
+	}
+	if n.Outcome == store.Quarantined && n.ExpiresIn > 0 {
+		v.Outcome += " for " + brief(n.ExpiresIn)
+	}
+	return v
 }
 
 // said are what a view says after a break.
@@ -120,20 +128,10 @@ func (p *Page) oneView(r *http.Request, name string) (*view, *one) {
 	}
 	d.MoreWait = len(s.Queue) >= store.MaxQueue
 	if b := s.Broken; b != nil {
-		d.Broken = &broken{b.Token.String(), excerpt.AtMost(b.By, longText), excerpt.AtMost(b.Reason, longText), b.At, b.Now}
+		d.Broken = &store.Broken{Token: b.Token, By: excerpt.AtMost(b.By, longText), Reason: excerpt.AtMost(b.Reason, longText), At: b.At, Now: b.Now}
 	}
 	for _, n := range s.Nodes {
-		one := node{Name: excerpt.Of(n.Node), Outcome: n.Outcome.String(), Well: !n.Silent() && n.Outcome != store.Quarantined}
-		switch {
-		case n.Err != nil:
-			one.Text = excerpt.Of(n.Err.Error())
-		case n.Outcome == store.Taken:
-			one.Text = "by " + n.Holder.Process(shortText)
-		}
-		if n.Outcome == store.Quarantined && n.ExpiresIn > 0 {
-			one.Outcome += " for " + brief(n.ExpiresIn)
-		}
-		d.Nodes = append(d.Nodes, one)
+		d.Nodes = append(d.Nodes, nodeOf(n))
 	}
 	d.Events = eventViews(seen.Events, 50, func(e observe.Event) bool { return e.Name == name })
 	d.Commands = lockCommands(base, name)

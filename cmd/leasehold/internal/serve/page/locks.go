@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/observe"
@@ -146,7 +147,7 @@ func (p *Page) locks(r *http.Request) (int, *view) {
 
 	client := rights.Of(r.Context())
 	d.Events = eventViews(seen.Events, recent, func(e observe.Event) bool {
-		return hasPrefix(e.Name, prefix) && client.May(rights.Look, e.Name)
+		return strings.HasPrefix(e.Name, prefix) && client.May(rights.Look, e.Name)
 	})
 	d.EventsLink = "events"
 	if prefix != "" {
@@ -160,8 +161,6 @@ func (p *Page) locks(r *http.Request) (int, *view) {
 	v.Data = d
 	return http.StatusOK, v
 }
-
-func hasPrefix(s, prefix string) bool { return len(s) >= len(prefix) && s[:len(prefix)] == prefix }
 
 // row prepares one lock of the list.
 func (p *Page) row(l observe.Lock, now time.Time, seen *observe.View) row {

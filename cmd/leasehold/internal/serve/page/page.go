@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -204,7 +205,7 @@ func (p *Page) viewOf(r *http.Request, at, title string, v *observe.View, locks 
 		s.Counts, s.Lost, s.Doctor = v.Counts, v.Counts.LostBroken+v.Counts.LostExpired, p.health.verdict()
 		for _, n := range v.Nodes {
 			s.Nodes++
-			if !n.Silent() && n.Outcome != store.Quarantined {
+			if observe.Well(n) {
 				s.Working++
 			}
 		}
@@ -240,23 +241,11 @@ func trouble(v *observe.View, now time.Time) string {
 // may returns those of locks that the client of r may look at.
 func may(r *http.Request, locks []observe.Lock) []observe.Lock {
 	client := rights.Of(r.Context())
-	for i := range locks {
-		if !client.May(rights.Look, locks[i].Name) {
-			return filter(locks, func(l observe.Lock) bool { return client.May(rights.Look, l.Name) })
-		}
+	hidden := func(l observe.Lock) bool { return !client.May(rights.Look, l.Name) }
+	if !slices.ContainsFunc(locks, hidden) {
+		return locks
 	}
-	return locks
-}
-
-// filter returns a new slice of those that keep wants.
-func filter[T any](all []T, keep func(T) bool) []T {
-	var some []T
-	for _, one := range all {
-		if keep(one) {
-			some = append(some, one)
-		}
-	}
-	return some
+	return slices.DeleteFunc(slices.Clone(locks), hidden)
 }
 
 // share answers with a view that was made for the same client and address a moment ago, or makes
