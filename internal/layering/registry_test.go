@@ -14,7 +14,7 @@ var project = rules{
 		{"cmd/leasehold/internal/serve"},
 		{"cmd/leasehold/internal/serve/page", "cmd/leasehold/internal/serve/redisdoor"},
 		{"cmd/leasehold/internal/serve/observe"},
-		{"cmd/leasehold/internal/serve/rights", "cmd/leasehold/internal/serve/workers"},
+		{"cmd/leasehold/internal/serve/rights"},
 		{"internal/testenv/objectstest"},
 		{"cmd/leasehold/internal/runner", "cmd/leasehold/internal/lab/torture", "cmd/leasehold/internal/lab/stories", "internal/lab/load", "cmd/leasehold/internal/doctor", "cmd/leasehold/internal/lockview"},
 		{"cmd/leasehold/internal/runner/warden", "cmd/leasehold/internal/cli/quit", "cmd/leasehold/internal/manual", "cmd/leasehold/internal/voice"},
@@ -66,7 +66,7 @@ var project = rules{
 
 	// The packages of ours that a package may import, if not all packages below it.
 	only: map[string][]string{
-		"cmd/leasehold/internal/serve/redisdoor": {"cmd/leasehold/internal/serve/rights", "cmd/leasehold/internal/serve/workers", "store"},
+		"cmd/leasehold/internal/serve/redisdoor": {"cmd/leasehold/internal/serve/rights", "store"},
 		"cmd/leasehold/internal/serve/observe":   {"cmd/leasehold/internal/serve/rights", "internal/statejson", "store", "fence"},
 		"cmd/leasehold/internal/serve/page":      {"cmd/leasehold/internal/serve/observe", "cmd/leasehold/internal/serve/rights", "cmd/leasehold/internal/doctor", ".", "internal/excerpt", "internal/statejson", "store", "fence"},
 

@@ -134,7 +134,7 @@ func (b *batch) begin(c batched) {
 	} else if b.s.atOnce {
 		c.do()
 	} else if !c.start() {
-		b.s.workers.Run(c)
+		go c.do()
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/rights"
-	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/workers"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/httpapi"
 	"github.com/leasehold-dev/leasehold/store"
@@ -63,7 +62,6 @@ type Server struct {
 	tries   tries
 	states  *states
 	atOnce  bool // the store is in this process: it has nothing to wait for
-	workers *workers.Pool[batched]
 	leaving context.Context
 	leave   context.CancelFunc
 }
@@ -83,7 +81,6 @@ func New(o Options) *Server {
 	s.client = leasehold.New(o.Store, &leasehold.Options{Logger: o.Log, Trace: traceOf})
 	s.leaving, s.leave = context.WithCancel(context.Background())
 	s.atOnce = o.Store.Caps().Reach == "process"
-	s.workers = workers.New(s.leaving.Done(), batched.do)
 	return s
 }
 

@@ -271,7 +271,7 @@ func (c *conn) beginBeside(p *plan, meta string) {
 	}
 	c.mu.Unlock()
 	if before == nil && !c.start(k) {
-		c.d.workers.Run(work{c, k})
+		go c.carryOut(k)
 	}
 }
 
@@ -279,7 +279,7 @@ func (c *conn) beginBeside(p *plan, meta string) {
 func (c *conn) start(k *call) bool {
 	return c.d.locks.start(c.during(&k.plan), &k.plan, k.meta, func(r reply, ok bool) {
 		if !ok {
-			c.d.workers.Run(work{c, k})
+			go c.carryOut(k)
 			return
 		}
 		c.mu.Lock()
@@ -290,10 +290,10 @@ func (c *conn) start(k *call) bool {
 		c.due = c.due || writes
 		c.mu.Unlock()
 		if next != nil {
-			c.d.workers.Run(work{c, next})
+			go c.carryOut(next)
 		}
 		if writes {
-			c.d.workers.Run(work{c, nil})
+			go c.writeReplies()
 		}
 	})
 }
@@ -306,15 +306,16 @@ func (c *conn) during(p *plan) context.Context {
 	return c.ctx
 }
 
-// carryOut carries out a command and those behind it that are about the same lock. Without one it
-// writes replies.
+// writeReplies writes the replies that are due.
+func (c *conn) writeReplies() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.due = false
+	c.writeLocked()
+}
+
+// carryOut carries out a command and those behind it that are about the same lock.
 func (c *conn) carryOut(k *call) {
-	if k == nil {
-		c.mu.Lock()
-		c.due = false
-		c.writeLocked()
-		c.mu.Unlock()
-	}
 	for k != nil {
 		r := c.d.locks.do(c.during(&k.plan), &k.plan, k.meta)
 		c.mu.Lock()

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/rights"
-	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/serve/workers"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -52,15 +51,6 @@ type Door struct {
 	ended  sync.WaitGroup
 
 	atOnce bool // the store is in this process: it has nothing to wait for
-
-	workers *workers.Pool[work]
-	end     context.CancelFunc // of workers that are idle
-}
-
-// work is a command to carry out, or, without one, replies to write.
-type work struct {
-	c *conn
-	k *call
 }
 
 // New returns a door to o.Store. It sends nothing to the store.
@@ -77,10 +67,7 @@ func New(o Options) *Door {
 	if o.Connections == 0 {
 		o.Connections = 10_000
 	}
-	d := &Door{Options: o, anyone: rights.Anyone(o.ReadOnly), locks: locks{store: o.Store, now: time.Now}, conns: map[*conn]bool{}, atOnce: o.Store.Caps().Reach == "process"}
-	idle, end := context.WithCancel(context.Background())
-	d.workers, d.end = workers.New(idle.Done(), func(w work) { w.c.carryOut(w.k) }), end
-	return d
+	return &Door{Options: o, anyone: rights.Anyone(o.ReadOnly), locks: locks{store: o.Store, now: time.Now}, conns: map[*conn]bool{}, atOnce: o.Store.Caps().Reach == "process"}
 }
 
 // Serve answers commands at l until ctx ends. Then it answers what it has begun for as long as
@@ -103,7 +90,6 @@ func (d *Door) Serve(ctx context.Context, l net.Listener, drain time.Duration) e
 	})
 	d.ended.Wait()
 	late.Stop()
-	d.end()
 	if ctx.Err() != nil {
 		return nil
 	}
