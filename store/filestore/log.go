@@ -141,7 +141,7 @@ func (l *log) refresh() error {
 			}
 		case gone:
 			return errRemoved
-		case st.links > 1 && l.single(st) != nil:
+		case st.links > 1 && l.single(l.f) != nil:
 			return linkedError(st.links)
 		case l.foreign && l.served:
 			return errBootID
@@ -304,7 +304,7 @@ func (l *log) open(gen uint64) error {
 	}
 	st, err := lookAt(f)
 	if err == nil && st.links > 1 {
-		err = l.single(st)
+		err = l.single(f)
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())
@@ -338,19 +338,22 @@ func (l *log) open(gen uint64) error {
 	return l.replay(st.size)
 }
 
-// single returns an error if the log has several names. It first removes the temporary name, which
-// remains if the process that made the log was stopped.
-func (l *log) single(log fileState) error {
+// single returns an error if the log that is open as f has several names. It first removes the temporary
+// name, which remains if the process that made the log was stopped.
+func (l *log) single(f *os.File) error {
+	log, err := lookAt(f)
+	if err != nil {
+		return err
+	}
 	names, err := readNames(l.dir)
 	for _, name := range names {
 		path := filepath.Join(l.dir, name)
 		if st, err := look(path); strings.HasPrefix(name, newLog) && err == nil && st.id == log.id {
 			_ = os.Remove(path)
-			log.links--
 		}
 	}
-	if log.links > 1 {
-		return cmp.Or(err, linkedError(log.links))
+	if log, gone := lookAt(f); gone != nil || log.links > 1 { // the process that made it may have removed the name first
+		return cmp.Or(err, gone, linkedError(log.links))
 	}
 	return nil
 }

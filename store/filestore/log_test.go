@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -207,6 +208,36 @@ func TestStoppedMakerOfAFile(t *testing.T) {
 	}
 	_, err := a.read("k")
 	said(t, err, "2 names")
+}
+
+// Nobody is told of two names while the process that makes a log removes the first one.
+func TestNamesOfAFileThatIsMade(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	a := openTestLog(t, dir, &now)
+	mustRead(t, a, "k")
+	for i := range 300 { // a folder takes time to read
+		if err := os.WriteFile(filepath.Join(dir, newLog+strconv.Itoa(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 1500 {
+		linked, removed := make(chan error), make(chan error)
+		go func() {
+			temp := filepath.Join(dir, newLog+"x")
+			linked <- os.Link(a.path, temp)
+			if err := os.Remove(temp); !errors.Is(err, fs.ErrNotExist) { // a reader may have removed it
+				removed <- err
+			}
+			close(removed)
+		}()
+		err := <-linked
+		if err == nil {
+			_, err = a.read("k")
+		}
+		if err := errors.Join(err, <-removed); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // A record that was dropped goes on above the number that it had, whatever the clock says.
