@@ -30,11 +30,15 @@ func (g *register) follow(ctx context.Context) {
 	var pushed <-chan Item
 	rested, idle, broken := 0, time.Duration(0), false
 	var seen *snapshot // by the last look
+	told := ""         // why there is no watch
 	for {
 		every := min(g.s.poll<<min(rested/20, 4), g.s.poll*16)
 		if pushes && pushed == nil && !broken {
 			var err error
-			if pushed, err = watcher.Watch(ctx, g.key); err != nil {
+			if pushed, err = watcher.Watch(ctx, g.key); err == nil {
+				told = ""
+			} else if why := err.Error(); why != told && ctx.Err() == nil {
+				told = why
 				g.s.log.Warn("cannot watch a record, so its waiters poll", "lock", g.name, "err", err)
 			}
 		}

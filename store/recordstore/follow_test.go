@@ -2,6 +2,9 @@ package recordstore_test
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -68,6 +71,34 @@ func TestRenewalsDoNotHastenLooks(t *testing.T) {
 		time.Sleep((most + 20) * time.Second)
 		if n := d.n.Load() - before; n < 15 {
 			t.Errorf("%d reads in forty seconds after the queue has changed, want about twenty", n)
+		}
+	})
+}
+
+// unwatched is a driver that cannot watch.
+type unwatched struct{ recordstore.Driver }
+
+func (unwatched) Watch(context.Context, string) (<-chan recordstore.Item, error) {
+	return nil, errors.New("no right to watch")
+}
+
+// The log says once why waiters poll, however often they do.
+func TestWatchThatIsRefusedIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		s := open(unwatched{(&server{}).driver()}, &recordstore.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, virtual.Clock())
+		held := lease(10 * time.Minute)
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: held}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := s.Wait(ctx, store.WaitRequest{Lease: lease(time.Minute)}, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		s.Close()
+		if n := strings.Count(log.String(), "no right to watch"); n != 1 {
+			t.Errorf("the log has it %d times, want once: %.300s", n, log.String())
 		}
 	})
 }
