@@ -44,55 +44,42 @@ func (w *Waiting) Because(err error) {
 	}
 	if w.quit == nil {
 		w.quit, w.ended = make(chan struct{}), make(chan struct{})
-		if w.voice.Screen {
-			go w.refresh()
-		} else {
-			go w.repeat()
-		}
+		go w.show()
 	}
 }
 
-// The times between the lines of a wait that are no news. They double.
+// The times between the lines of a wait that are no news, which double, and between those of the status.
 const (
 	firstRepeat = 10 * time.Second
 	mostRepeat  = 5 * time.Minute
+	refresh     = 500 * time.Millisecond
 )
 
-// repeat prints a line now and then, so that a log shows that the wait goes on.
-func (w *Waiting) repeat() {
+// show keeps the status line up to date. Without one it prints a line now and then, so that a log shows
+// that the wait goes on.
+func (w *Waiting) show() {
 	defer close(w.ended)
-	pause := firstRepeat
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	for {
+	defer w.voice.Status("")
+	line := func() string {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.voice.Screen {
+			return w.line(elided(w.name), time.Now())
+		}
+		return w.line(w.name, time.Now())
+	}
+	for pause := firstRepeat; ; pause = min(2*pause, mostRepeat) {
+		if w.voice.Screen {
+			pause = refresh
+			w.voice.Status(line())
+		}
 		select {
-		case <-timer.C:
-			w.mu.Lock()
-			line := w.line(w.name, time.Now())
-			w.mu.Unlock()
-			w.voice.Note("%s", line)
-			pause = min(2*pause, mostRepeat)
-			timer.Reset(pause)
+		case <-time.After(pause):
 		case <-w.quit:
 			return
 		}
-	}
-}
-
-func (w *Waiting) refresh() {
-	defer close(w.ended)
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		w.mu.Lock()
-		line := w.line(elided(w.name), time.Now())
-		w.mu.Unlock()
-		w.voice.Status(line)
-		select {
-		case <-tick.C:
-		case <-w.quit:
-			w.voice.Status("")
-			return
+		if !w.voice.Screen {
+			w.voice.Note("%s", line())
 		}
 	}
 }
