@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/httpapi"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -180,12 +181,12 @@ func (s *engine) run(ctx context.Context, c *call) error {
 			if !none || refused(err) {
 				break
 			}
-			if same < sameServer-1 && !sleep(ctx, time.Millisecond<<same) {
+			if same < sameServer-1 && !clock.Sleep(ctx, time.Millisecond<<same) {
 				return s.over(ctx)
 			}
 		}
 		s.preferred.CompareAndSwap(int64(server), int64((server+1)%len(s.servers)))
-		if (i+1)%len(s.servers) == 0 && !sleep(ctx, time.Duration(i+1)*10*time.Millisecond) {
+		if (i+1)%len(s.servers) == 0 && !clock.Sleep(ctx, time.Duration(i+1)*10*time.Millisecond) {
 			return s.over(ctx)
 		}
 	}
@@ -270,17 +271,6 @@ func (s *engine) sendAlone(ctx context.Context, c *call, server int) (*httpapi.P
 	return nil, err
 }
 
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // undo takes back the attempt of l, which the call of that number made, in the background: at
 // each server that may still receive it, or at any of them. It goes on until they have answered,
 // for a TTL or a few seconds. It is called during a call.
@@ -335,7 +325,7 @@ func (s *engine) settleAt(l store.Lease, q httpapi.Request, servers map[int]bool
 					last = err
 				}
 			}
-			if (len(left) > 0 || !done) && !sleep(ctx, pause) {
+			if (len(left) > 0 || !done) && !clock.Sleep(ctx, pause) {
 				s.o.Logger.Warn("a lock may stay taken for its TTL: an attempt could not be taken back", "lock", store.Excerpt(l.Name), "error", cmp.Or(last, ctx.Err()))
 				return
 			}

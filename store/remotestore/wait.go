@@ -82,7 +82,7 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 		if reason != nil {
 			reason(&store.QuorumError{Op: "wait", Name: r.Name, Need: 1, Nodes: nodes})
 		}
-		if i%len(s.servers) == 0 && !sleep(ctx, min(time.Duration(i)*10*time.Millisecond, time.Second)) {
+		if i%len(s.servers) == 0 && !clock.Sleep(ctx, min(time.Duration(i)*10*time.Millisecond, time.Second)) {
 			return store.Grant{}, s.over(ctx)
 		}
 	}

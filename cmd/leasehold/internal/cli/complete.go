@@ -22,14 +22,12 @@ func (p *program) completeOneName(c *cobra.Command, args []string, toComplete st
 	return p.completeName(c, toComplete)
 }
 
-// completeNameThenCommand completes the name of a lock before a command.
-func completeNameThenCommand(p *program) cobra.CompletionFunc {
-	return func(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveDefault // the command's business
-		}
-		return p.completeName(c, toComplete)
+// completeNameThenCommand completes the name of a lock before a command, which is completed as any.
+func (p *program) completeNameThenCommand(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveDefault
 	}
+	return p.completeName(c, toComplete)
 }
 
 // completeName offers the names of locks that are held, if the store answers at

@@ -45,7 +45,7 @@ that signal, which leasehold dies of (128+N in a shell); 125 if leasehold itself
 at the start; 126 and 127 if the command cannot be executed, or was not found.`,
 		Example: `  leasehold elect scheduler -- ./scheduler --config prod.yaml
   leasehold elect cron --ttl 10s --store redis://a,b,c -- crond -n`,
-		ValidArgsFunction: completeNameThenCommand(p),
+		ValidArgsFunction: p.completeNameThenCommand,
 		RunE:              func(c *cobra.Command, args []string) error { return elect(p, c, o, args) },
 	}
 	f := c.Flags()

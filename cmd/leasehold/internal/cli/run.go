@@ -38,7 +38,7 @@ found, 128+N if signal N ended the command or the wait.`,
   leasehold run backup --textfile /var/lib/prometheus/node-exporter -- ./backup.sh
   leasehold run worker --permits 3 -- sh -c './work --shard "$LEASEHOLD_SLOT"'
   leasehold run accounts --also ledger -- ./close-the-month.sh`,
-		ValidArgsFunction: completeNameThenCommand(p),
+		ValidArgsFunction: p.completeNameThenCommand,
 		RunE: func(c *cobra.Command, args []string) error {
 			err := p.run(c, o, args)
 			writeTextfile(p, err)
