@@ -3,6 +3,9 @@
 package runner
 
 import (
+	"slices"
+	"syscall"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner/warden"
@@ -29,13 +32,20 @@ type gate struct {
 const firstFree = 8
 
 func newGate() (*gate, error) {
+	// Another process that starts meanwhile, such as one that gets credentials, must not have the ends: we
+	// would wait for it.
+	syscall.ForkLock.RLock()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fds[0])
+		unix.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
 	if err != nil {
 		return nil, err
 	}
-	unix.CloseOnExec(fds[0])
 	if fds[1] < firstFree { // the process at the gate has others by these numbers
-		fd, err := unix.FcntlInt(uintptr(fds[1]), unix.F_DUPFD, firstFree)
+		fd, err := unix.FcntlInt(uintptr(fds[1]), unix.F_DUPFD_CLOEXEC, firstFree)
 		unix.Close(fds[1])
 		if err != nil {
 			unix.Close(fds[0])
@@ -44,6 +54,19 @@ func newGate() (*gate, error) {
 		fds[1] = fd
 	}
 	return &gate{ours: fds[0], theirs: fds[1], done: make(chan struct{})}, nil
+}
+
+// files returns the files of the process at the gate: those given, others that it inherits from us, and its end.
+func (g *gate) files(given []uintptr) []uintptr {
+	all := slices.Clone(given)
+	for fd := len(all); fd < g.theirs; fd++ {
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			all = append(all, uintptr(fd))
+		} else {
+			all = append(all, ^uintptr(0)) // none
+		}
+	}
+	return append(all, uintptr(g.theirs))
 }
 
 // args are those of the process at the gate.

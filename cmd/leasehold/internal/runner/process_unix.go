@@ -75,7 +75,9 @@ func (p *process) enter(cmd Command, attr *syscall.ProcAttr, valid time.Duration
 		p.gate, err = newGate()
 	}
 	if err == nil {
-		p.pid, _, err = syscall.StartProcess(self, p.gate.args(cmd), attr)
+		gated := *attr
+		gated.Files = p.gate.files(attr.Files)
+		p.pid, _, err = syscall.StartProcess(self, p.gate.args(cmd), &gated)
 		p.gate.passed()
 		if err != nil {
 			p.gate.close()

@@ -704,6 +704,66 @@ func waitStopped(t *testing.T, pid int) {
 	})
 }
 
+// A process that starts beside the command, such as one that gets credentials, does not hold up its end.
+func TestProcessesThatStartMeanwhile(t *testing.T) {
+	cat, err := exec.LookPath("cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdin, in := pipe(t)
+	enough := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for n := 0; n < 400; n++ {
+				select {
+				case <-enough:
+					return
+				default:
+				}
+				beside := exec.Command(cat)
+				beside.Stdin = stdin
+				if err := beside.Start(); err != nil {
+					t.Error(err)
+					return
+				}
+				wg.Go(func() { beside.Wait() })
+			}
+		})
+	}
+	defer wg.Wait()
+	defer in.Close() // ends them
+	defer close(enough)
+	for range 150 {
+		j := begin(t, ample, "/bin/sh", "-c", "exit 7")
+		select {
+		case o := <-j.result:
+			if o.Code != 7 {
+				t.Fatalf("%+v, want exit code 7", o)
+			}
+		case <-time.After(patience):
+			t.Fatal("the end of the command was not noticed while other processes run")
+		}
+	}
+}
+
+// The command inherits what we have inherited, by the same number.
+func TestCommandInheritsFiles(t *testing.T) {
+	r, w := pipe(t)
+	fd, err := unix.FcntlInt(w.Fd(), unix.F_DUPFD, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := begin(t, ample, "/bin/sh", "-c", fmt.Sprintf("echo mine >/dev/fd/%d; exit 7", fd)).end(); o.Code != 7 {
+		t.Errorf("%+v, want exit code 7", o)
+	}
+	unix.Close(fd)
+	w.Close()
+	if text, err := io.ReadAll(r); err != nil || string(text) != "mine\n" {
+		t.Errorf("%q, %v, want what was written to the file", text, err)
+	}
+}
+
 // The command inherits the tether, and nothing more, so that it keeps the flock on it.
 func TestCommandInheritsTheTether(t *testing.T) {
 	tether, err := os.Create(filepath.Join(t.TempDir(), "tether"))
