@@ -130,10 +130,10 @@ func (t *terminal) holder() int {
 // leader of the last has a process of our group as an ancestor. A group that has ended counts
 // as part, since nobody needs the terminal there.
 func (t *terminal) inJob(group int) bool {
-	switch {
-	case group == 0:
+	switch group {
+	case 0:
 		return false
-	case group == t.own || group == t.child || syscall.Kill(-group, 0) == syscall.ESRCH:
+	case t.own, t.child:
 		return true
 	}
 	// The first process of a container has parent 0, as has one that was sent into it.
@@ -142,7 +142,8 @@ func (t *terminal) inJob(group int) bool {
 			return true
 		}
 	}
-	return false
+	// Last, since the group may have ended while its leader was looked up.
+	return syscall.Kill(-group, 0) == syscall.ESRCH
 }
 
 func (t *terminal) give() {
