@@ -21,7 +21,7 @@ const (
 	silence   = 30 * time.Second
 )
 
-// Wait implements driver.Engine. If the connection breaks, the wait begins anew at another
+// Wait implements driver.Engine. If the connection breaks or the server ends, the wait begins anew at another
 // server, with another owner of the same rank: in a store that orders waiters by rank it keeps
 // its place, and in others it goes to the end.
 func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
@@ -70,7 +70,7 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 		case again > 0:
 			s.undo(l, number, map[int]bool{server: true})
 		}
-		if again > 0 { // what the owner did before is being taken back
+		if again > 0 || answered { // what the owner did before is being taken back, by us or by a server that ends
 			l.Owner, number, again = store.SameRank(l.Owner), store.NewOwner(), 0
 		}
 		nodes[server] = store.NodeOutcome{Node: s.hosts[server], Outcome: store.Unreachable, Err: err}
