@@ -29,9 +29,9 @@ PARALLEL  = 4
 LONG      = ./store/redisstore ./store/sqlstore/sqlstoretest ./store/etcdstore ./cmd/leasehold/internal/cli ./store/zkstore ./store/azblobstore/azblobstoretest \
 	./store/natsstore/natsstoretest ./cmd/leasehold/internal/serve .
 # Tests without the race detector: those that compare scripts, or changed ones, with the rule,
-# those beside client-go, contests in virtual time, and one that measures memory.
-ALONE     = ^Test(ScriptsChanged|ListsChanged|QueuesChanged|MarkScriptsChanged|SharesChanged|ListsOfSharesChanged|.*OnRedis|.*OnSimulatedRedis|.*OnObjects|ManyIdleConnections|ContestsUnderFaults|.*WithClientGo)$$
-COMPARING = ./store/redisstore ./store/recordstore ./cmd/leasehold/internal/serve/redisdoor ./store/azblobstore/azblobstoretest ./store/kubernetesstore/kubernetesstoretest
+# those beside client-go, contests and searches in virtual time, and one that measures memory.
+ALONE     = ^Test(Search|ScriptsChanged|ListsChanged|QueuesChanged|MarkScriptsChanged|SharesChanged|ListsOfSharesChanged|.*OnRedis|.*OnSimulatedRedis|.*OnObjects|ManyIdleConnections|ContestsUnderFaults|.*WithClientGo)$$
+COMPARING = ./store/redisstore ./store/etcdstore ./store/recordstore ./cmd/leasehold/internal/serve/redisdoor ./store/azblobstore/azblobstoretest ./store/kubernetesstore/kubernetesstoretest
 # These tests bring the servers and clients of others. Without them, and without client-go, all
 # others need 1,000 packages instead of 1,900. So they are compiled once, without the race detector,
 # and not for other systems: make race runs them with it, and make lint cross OURS=work reads them.
@@ -135,10 +135,13 @@ ifeq ($(PKG),work)
 	nice -n 10 $(GO) test -short -skip '$(SCRIPTS)' -vet=off -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/queues ./internal/proof/sim ./internal/waitq & searches=$$!; \
 	$(GO) test -race '-gcflags=github.com/yuin/gopher-lua/...=-race=false' -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $(LONG) $$($(GO) list work | grep -vE '/internal/(proof/(explore|queues|sim)|waitq)$$' | grep -v $(SERVED:.%=-e '%$$')); code=$$?; \
 	wait $$searches && exit $$code
-	$(GO) test -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -run '$(ALONE)' $(COMPARING)
-	$(GO) test -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $(SERVED)
-	cd bench && $(GO) test -race -vet=off -timeout $(TIMEOUT) ./beside
-	cd adapters && $(GO) test -race -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $(SMALL)
+	@# Comparing computes in one goroutine, and the servers of objects have their tests wait.
+	$(GO) test -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -run '$(ALONE)' $(COMPARING) & comparing=$$!; \
+	$(GO) test -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $(SERVED); code=$$?; \
+	wait $$comparing && exit $$code
+	(cd bench && $(GO) test -race -vet=off -timeout $(TIMEOUT) ./beside) & beside=$$!; cd adapters; \
+	$(GO) test -race -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) $(SMALL); code=$$?; \
+	wait $$beside && exit $$code
 	cd adapters && $(GO) test -vet=off -timeout $(TIMEOUT) $(LARGE)
 else
 	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) $(PKG)
