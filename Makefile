@@ -28,9 +28,11 @@ PARALLEL  = 4
 # The packages that take longest are begun first.
 LONG      = ./store/redisstore ./store/sqlstore/sqlstoretest ./store/etcdstore ./cmd/leasehold/internal/cli ./store/zkstore ./store/azblobstore/azblobstoretest \
 	./store/natsstore/natsstoretest ./cmd/leasehold/internal/serve .
-# Tests without the race detector: those that compare scripts, or changed ones, with the rule,
+# Tests that change scripts, and compare them with the rule until that shows: make mutants.
+CHANGED   = ^Test(ScriptsChanged|ListsChanged|QueuesChanged|MarkScriptsChanged|SharesChanged|ListsOfSharesChanged)$$
+# Tests without the race detector: those that compare scripts with the rule,
 # those beside client-go, contests and searches in virtual time, and one that measures memory.
-ALONE     = ^Test(Search|ScriptsChanged|ListsChanged|QueuesChanged|MarkScriptsChanged|SharesChanged|ListsOfSharesChanged|.*OnRedis|.*OnSimulatedRedis|.*OnObjects|ManyIdleConnections|ContestsUnderFaults|.*WithClientGo)$$
+ALONE     = ^Test(Search|.*OnRedis|.*OnSimulatedRedis|.*OnObjects|ManyIdleConnections|ContestsUnderFaults|.*WithClientGo)$$
 COMPARING = ./store/redisstore ./store/etcdstore ./store/recordstore ./cmd/leasehold/internal/serve/redisdoor ./store/azblobstore/azblobstoretest ./store/kubernetesstore/kubernetesstoretest
 # These tests bring the servers and clients of others. Without them, and without client-go, all
 # others need 1,000 packages instead of 1,900. So they are compiled once, without the race detector,
@@ -133,7 +135,7 @@ ifeq ($(PKG),work)
 	@# without the detector, too: one goroutine at a time uses each, and the detector makes their
 	@# tests half as slow again.
 	nice -n 10 $(GO) test -short -skip '$(SCRIPTS)' -vet=off -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/queues ./internal/proof/sim ./internal/waitq & searches=$$!; \
-	$(GO) test -race '-gcflags=github.com/yuin/gopher-lua/...=-race=false' -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $(LONG) $$($(GO) list work | grep -vE '/internal/(proof/(explore|queues|sim)|waitq)$$' | grep -v $(SERVED:.%=-e '%$$')); code=$$?; \
+	$(GO) test -race '-gcflags=github.com/yuin/gopher-lua/...=-race=false' -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)|$(CHANGED)' $(LONG) $$($(GO) list work | grep -vE '/internal/(proof/(explore|queues|sim)|waitq)$$' | grep -v $(SERVED:.%=-e '%$$')); code=$$?; \
 	wait $$searches && exit $$code
 	@# Comparing computes in one goroutine, and the servers of objects have their tests wait.
 	$(GO) test -vet=off -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -run '$(ALONE)' $(COMPARING) & comparing=$$!; \
@@ -241,8 +243,9 @@ sim: ## run SEEDS seeds of the simulator, and its tests that run many scripts
 prove: z3 ## prove the protocol for any number of nodes and attempts (OUT=DIR keeps the files)
 	@$(GO) run ./internal/proof/induct/cmd/prove $(if $(OUT),-out $(OUT))
 
-mutants: ## remove one mechanism after the other: the checker that is named for it must notice
+mutants: redis ## remove one mechanism after the other: the checker that is named for it must notice
 	$(GO) vet -tags mutants $(MUTATED)
+	$(GO) test -vet=off -timeout $(TIMEOUT) -run '$(CHANGED)' ./store/redisstore
 	$(GO) test -tags mutants -run '^TestMechanismsAreNeeded$$' . ./internal/retain ./internal/waitq ./internal/quorum/driver ./store/recordstore ./store/redisstore/internal/node
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -tags mutants -c -o "$$dir/mutants" ./internal/proof/mutants && \
 		cd internal/proof/mutants && "$$dir/mutants"
