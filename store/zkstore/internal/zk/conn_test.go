@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net"
@@ -80,11 +81,14 @@ func over(t *testing.T) (*Session, *conn, server) {
 }
 
 // another gives the session a connection, as connect does, and returns the other end as well.
-func another(t *testing.T, ss *Session) (*conn, server) {
+func another(t *testing.T, ss *Session) (*conn, server) { return anotherAt(t, ss, 0) }
+
+// anotherAt is another for a connection that was made at an instant.
+func anotherAt(t *testing.T, ss *Session, at clock.Instant) (*conn, server) {
 	ours, theirs := sockets(t)
 	c := &conn{Conn: ours, session: ss, in: bufio.NewReader(ours)}
 	t.Cleanup(func() { ours.Close(); theirs.Close(); <-c.gone })
-	ss.begin(c, handshake{id: 77}, exchange{})
+	ss.begin(c, handshake{id: 77}, exchange{at, at})
 	return c, newServer(t, theirs)
 }
 
@@ -298,6 +302,23 @@ func TestWatchesAndConnections(t *testing.T) {
 	}
 	if n := watchedIn(ss); n != 0 {
 		t.Errorf("%d nodes are watched, want none", n)
+	}
+}
+
+// Servers take no request of more than a megabyte, so that many long paths take several.
+func TestManyLongPathsAreWatchedAgain(t *testing.T) {
+	ss := startless(t, Options{Base: "/"})
+	const paths = 500
+	for i := range paths {
+		ss.watch(WatchNode(fmt.Sprintf("/%d%s", i, strings.Repeat("%E4", 1024))))
+	}
+	_, server := another(t, ss)
+	for again := 0; again < paths; {
+		got := server.gets()
+		if op := int32(binary.BigEndian.Uint32(got[4:])); op != opSetWatches {
+			t.Fatalf("request %d after %d paths, want the others to be watched again", op, again)
+		}
+		again += int(binary.BigEndian.Uint32(got[16:]))
 	}
 }
 

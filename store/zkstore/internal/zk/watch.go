@@ -92,8 +92,9 @@ func (ss *Session) endWatches(all bool) {
 	}
 }
 
-// mostAgain is how many nodes one request has watched again: it must be shorter than a megabyte.
-const mostAgain = 500
+// mostAgain is how many bytes of paths one request has watched again: a server ends the connection after
+// a request of more than a megabyte.
+const mostAgain = 512 << 10
 
 // watchAgain has the server tell of all watched nodes, before anything else is asked on the connection:
 // then the last zxid of the session is still that of an answer before which all earlier changes
@@ -108,7 +109,12 @@ func (c *conn) watchAgain() {
 		}
 	}
 	ss.mu.Unlock()
-	for some := range slices.Chunk(paths, mostAgain) {
-		c.ask(watchAgain(since, some))
+	for len(paths) > 0 {
+		n, size := 0, 0
+		for ; n < len(paths) && size < mostAgain; n++ {
+			size += len(paths[n]) + 4 // its length comes before it
+		}
+		c.ask(watchAgain(since, paths[:n]))
+		paths = paths[n:]
 	}
 }
