@@ -322,6 +322,38 @@ func TestManyLongPathsAreWatchedAgain(t *testing.T) {
 	}
 }
 
+// A write proves nothing once there is another connection: a caller that still waits for the proof asks
+// for another write.
+func TestProofAfterAnotherConnection(t *testing.T) {
+	ss := startless(t, Options{Base: "/"})
+	now := ss.pool.o.Clock.Now()
+	written := slices.Concat(numbered(1, 5, 0), multiHeader(multiHeader(nil, opCheck, 0), -1, 1))
+	c, server := anotherAt(t, ss, now.Add(-time.Hour)) // the leader has not told of the session since
+	proven := make(chan error, 1)
+	go func() {
+		at, err := ss.Prove(t.Context(), now)
+		if err == nil && at < now {
+			err = fmt.Errorf("proven at %v, want %v or later", at, now)
+		}
+		proven <- err
+	}()
+	server.gets()
+	server.says(written)
+	eventually.True(t, "the caller waits for the proof", func() bool {
+		ss.mu.Lock()
+		defer ss.mu.Unlock()
+		return ss.contact.written >= now && ss.changed != nil
+	})
+	server.Close()
+	<-c.gone
+	_, server = anotherAt(t, ss, ss.pool.o.Clock.Now())
+	server.gets()
+	server.says(written)
+	if err := <-proven; err != nil {
+		t.Error(err)
+	}
+}
+
 // The request of a watch asks for it.
 func TestRequestsOfWatches(t *testing.T) {
 	for op, of := range map[int32]*Watch{opGetData: WatchNode("/a"), opGetChildren2: WatchList("/a"), opExists: WatchExists("/a")} {

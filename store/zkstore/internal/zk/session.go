@@ -140,6 +140,7 @@ func (ss *Session) begin(c *conn, w handshake, e exchange) {
 	created := ss.id == 0
 	ss.conn, ss.id, ss.word, ss.why = c, w.id, w.password, nil
 	ss.contact.connected(e, created)
+	ss.asked = 0 // an earlier write proves nothing on this connection
 	ss.notifyLocked()
 }
 
