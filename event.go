@@ -89,7 +89,9 @@ type call struct {
 
 // begin begins a call with ctx.
 func (c *Client) begin(ctx context.Context) (begun call) {
-	begun.began = c.started()
+	if c.observe != nil { // otherwise nobody needs the time
+		begun.began = c.holds.Now()
+	}
 	if c.observe != nil || c.trace != nil {
 		begun.number = calls.Add(1)
 	}
@@ -97,14 +99,6 @@ func (c *Client) begin(ctx context.Context) (begun call) {
 		begun.trace = c.trace(ctx)
 	}
 	return begun
-}
-
-// started returns the time, or 0 without an observer, since nobody needs it then.
-func (c *Client) started() clock.Instant {
-	if c.observe == nil {
-		return 0
-	}
-	return c.holds.Now()
 }
 
 // observeOutcome tells the observer how a wait has ended. A re-entry, for which how is 0, is no

@@ -90,24 +90,21 @@ type claim struct {
 	anew   bool  // a lease that the context carries is not re-entered
 }
 
-// check returns c with the weight that the options ask for, or why a store of those
-// capabilities cannot grant that of the lock called name.
-func (c claim) check(name string, weight int, caps store.Caps) (claim, error) {
+// lease returns what c takes of the lock called name, with the weight that the options ask for, or why
+// there is no such lease.
+func (c claim) lease(name string, weight int) (store.Lease, error) {
+	l := store.Lease{Name: name, Kind: c.kind, Weight: c.weight}
 	switch {
 	case c.kind.Limit < 0:
-		return c, invalid("lock %q: a semaphore needs at least one permit", name)
+		return l, invalid("lock %q: a semaphore needs at least one permit", name)
 	case weight < 0:
-		return c, invalid("Weight is %d: it cannot be negative", weight)
+		return l, invalid("Weight is %d: it cannot be negative", weight)
 	case weight > 0 && (c.kind.Limit == 0 || c.kind.Shared):
-		return c, invalid("lock %q has Weight %d: only the leases of a semaphore have a weight, and this is a %v", name, weight, c.kind)
+		return l, invalid("lock %q has Weight %d: only the leases of a semaphore have a weight, and this is a %v", name, weight, c.kind)
 	case weight > 0:
-		c.weight = int64(weight)
+		l.Weight = int64(weight)
 	}
-	err := store.Lease{Name: name, Kind: c.kind, Weight: c.weight}.CheckKind(caps)
-	if c.kind.IsMutex() {
-		c.kind, c.weight = store.Kind{}, 0
-	}
-	return c, err
+	return l, nil
 }
 
 // reenters returns nil if a holder with the lease r has what t asks for.

@@ -106,7 +106,10 @@ func (l *Lease) WaiveMinHold() { l.held.WaiveMinHold() }
 // l.
 func (l *Lease) Downgrade(ctx context.Context) (*Lease, error) {
 	mustHave(ctx)
-	began := l.c.started()
+	var began clock.Instant
+	if l.c.observe != nil {
+		began = l.c.holds.Now()
+	}
 	held, over, err := l.held.Downgrade(ctx)
 	if err != nil {
 		return nil, err

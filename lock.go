@@ -1,10 +1,9 @@
 package leasehold
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/holds"
 	"github.com/leasehold-dev/leasehold/internal/waits"
@@ -149,7 +148,10 @@ func (l *Lock) get(ctx context.Context, tries int, bound bool, call call) (*hold
 	if l.o.Owner != "" && tries != 1 {
 		return nil, 0, invalid("a fixed Owner needs a single attempt: use Try, or set Tries to 1")
 	}
-	by := waits.Caller{Bound: bound, MinHold: l.o.MinHold, RetryDelay: l.delay(), Trace: call.trace, OnWait: l.o.OnWait}
+	by := waits.Caller{Bound: bound, MinHold: l.o.MinHold, RetryDelay: l.o.RetryDelay, Trace: call.trace, OnWait: l.o.OnWait}
+	if by.RetryDelay == nil {
+		by.RetryDelay = l.c.holds.RetryDelay
+	}
 	if l.c.observe != nil {
 		by.OnCause = func(reason error, position int) { l.observeWaiting(ctx, call, reason, position) }
 	}
@@ -171,25 +173,23 @@ func (l *Lock) get(ctx context.Context, tries int, bound bool, call call) (*hold
 // terms returns what l wants, or an error if l is invalid or its store never
 // gives that. It sends nothing.
 func (l *Lock) terms() (waits.Terms, error) {
-	if err := store.CheckName(l.name); err != nil {
-		return waits.Terms{}, err
-	}
 	life, err := l.o.life()
 	if err != nil {
 		return waits.Terms{}, err
 	}
-	caps := l.c.store.Caps()
-	if err := caps.CheckTTL(life.TTL); err != nil {
-		return waits.Terms{}, err
-	}
-	if l.o.Require > caps.Class {
-		return waits.Terms{}, fmt.Errorf("%w: lock %q requires %v, and this store (%s, nodes: %d) gives %v at most", ErrUnsupported, l.name, l.o.Require, caps.Engine, caps.Nodes, caps.Class)
-	}
-	want, err := l.take.check(l.name, l.o.Weight, caps)
+	want, err := l.take.lease(l.name, l.o.Weight)
 	if err != nil {
 		return waits.Terms{}, err
 	}
-	return waits.Terms{Name: l.name, Purpose: l.o.Purpose, Life: life, Require: l.o.Require, Unrenewed: l.unrenewed || life.Renew == 0, Kind: want.kind, Weight: want.weight}, nil
+	want.TTL, want.Require = life.TTL, l.o.Require
+	caps := l.c.store.Caps()
+	if err := cmp.Or(want.CheckTerms(caps), want.CheckClass(caps)); err != nil {
+		return waits.Terms{}, err
+	}
+	if want.Kind.IsMutex() { // a semaphore of one permit shares their queue
+		want.Kind, want.Weight = store.Kind{}, 0
+	}
+	return waits.Terms{Name: l.name, Purpose: l.o.Purpose, Life: life, Require: l.o.Require, Unrenewed: l.unrenewed || life.Renew == 0, Kind: want.Kind, Weight: want.Weight}, nil
 }
 
 // reenter returns another lease of the grant that ctx carries a lease of, or nil if ctx carries
@@ -207,14 +207,6 @@ func (l *Lock) reenter(ctx context.Context, t *waits.Terms, bound bool) (*holds.
 		return nil, err
 	}
 	return outer.Reenter(ctx, bound), nil
-}
-
-// delay is the pause after the try-th attempt.
-func (l *Lock) delay() func(try int) time.Duration {
-	if l.o.RetryDelay != nil {
-		return l.o.RetryDelay
-	}
-	return l.c.holds.RetryDelay
 }
 
 // during calls fn with lease, and releases it.

@@ -125,7 +125,7 @@ type Grant struct {
 // error matches ErrInvalid, or ErrUnsupported if the store cannot keep locks of
 // that kind. A Store checks each request before its engine sees it.
 func (l Lease) Check(c Caps) error {
-	if err := CheckName(l.Name); err != nil {
+	if err := l.CheckTerms(c); err != nil {
 		return err
 	}
 	if err := CheckOwner(l.Owner); err != nil {
@@ -138,6 +138,15 @@ func (l Lease) Check(c Caps) error {
 	}
 	if len(l.Meta) > MaxMeta {
 		return fmt.Errorf("%w: the description of the holder has %d bytes, the maximum is %d: shorten the purpose", ErrInvalid, len(l.Meta), MaxMeta)
+	}
+	return nil
+}
+
+// CheckTerms is Check for a lease that has no owner yet: it reads the name, the kind, the weight and
+// the TTL.
+func (l Lease) CheckTerms(c Caps) error {
+	if err := CheckName(l.Name); err != nil {
+		return err
 	}
 	if err := l.CheckKind(c); err != nil {
 		return err

@@ -25,9 +25,10 @@ func (c *Queues) attempt(ctx context.Context, t *Terms, by *Caller, owner string
 	}
 	start := c.holds.Now() // before the first byte leaves: validity counts from here
 	grant, err := c.holds.Store.Acquire(ctx, req)
-	if meta := describedLease(err, owner); meta != "" {
-		req.Meta = meta
-		grant, err = c.holds.Store.Acquire(ctx, req)
+	if owner != "" && err != nil {
+		if req.Meta = describedLease(err, owner); req.Meta != "" {
+			grant, err = c.holds.Store.Acquire(ctx, req)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -44,9 +45,6 @@ func (c *Queues) attempt(ctx context.Context, t *Terms, by *Caller, owner string
 // holds the lock: some stores compare descriptions, and another process may have acquired the
 // lease with one.
 func describedLease(err error, owner string) string {
-	if owner == "" {
-		return ""
-	}
 	busy, ok := errors.AsType[*store.BusyError](err)
 	if !ok || busy.Holder.Owner != owner || busy.Holder.Waiting {
 		return ""
@@ -59,9 +57,15 @@ func describedLease(err error, owner string) string {
 	return h.Encode()
 }
 
-// queueUp asks the store once, and waits in the queue if the lock is not granted. If other
-// goroutines of this client already wait, it joins them without asking.
-func (c *Queues) queueUp(ctx context.Context, t Terms, by *Caller) (*holds.Lease, bool, error) {
+// Acquire asks for a lease until it is granted, ctx ends, or an error shows that waiting cannot
+// help. It reports whether another goroutine or process handed the lock over. It asks the store once,
+// and waits in the queue if the lock is not granted. If other goroutines of this client already wait, it
+// joins them without asking.
+func (c *Queues) Acquire(ctx context.Context, t Terms, by *Caller) (l *holds.Lease, handed bool, err error) {
+	if !c.queued {
+		l, err = c.Poll(ctx, t, by, 0, "")
+		return l, false, err
+	}
 	if ctx.Err() != nil {
 		return nil, false, GaveUp(ctx, nil)
 	}
@@ -70,12 +74,12 @@ func (c *Queues) queueUp(ctx context.Context, t Terms, by *Caller) (*holds.Lease
 	}
 	now := c.lock()
 	q := c.queueLocked(t)
-	if !q.triesFirstLocked(now) {
+	var room [1]waitq.Action[*waiter]
+	if asks := q.m.Step(waitq.Event[*waiter]{Kind: waitq.Arrive}, now, room[:0]); len(asks) == 0 {
 		return q.joinUnlock(ctx, by, waitq.Event[*waiter]{Kind: waitq.Join}, now)
 	}
 	c.mutex.Unlock()
-	l, now, err := q.askFirst(ctx, by)
-	if err == nil {
+	if l, now, err = q.askFirst(ctx, by); err == nil {
 		return l, false, nil
 	}
 	if over := waitOver(ctx, err); over != nil {
@@ -109,7 +113,7 @@ func (q *queue) askFirst(ctx context.Context, by *Caller) (l *holds.Lease, now c
 	return l, now, err
 }
 
-// askOrQueue is queueUp for a lock that several can hold at once. Goroutines ask the
+// askOrQueue is Acquire for a lock that several can hold at once. Goroutines ask the
 // store side by side, and each waits at a place of its own: one that shared the place of
 // another would get it only after that one, behind those of other processes that came
 // later. Under contention a goroutine waits at once, and its place takes what is free.

@@ -26,13 +26,6 @@ type queue struct {
 	refresh  refresher // for waiters that give up
 }
 
-// triesFirstLocked reports whether the goroutine that has just arrived asks the
-// store once before it waits.
-func (q *queue) triesFirstLocked(now clock.Instant) bool {
-	var room [1]waitq.Action[*waiter]
-	return len(q.m.Step(waitq.Event[*waiter]{Kind: waitq.Arrive}, now, room[:0])) > 0
-}
-
 // stepLocked applies an event to the queue and carries out what follows from it.
 // It returns the action that is left to the caller, of which there is one at
 // most.

@@ -1,7 +1,6 @@
 package waits
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -81,16 +80,6 @@ func New(h *holds.Holds) *Queues {
 	defer c.mutex.Unlock()
 	c.reservations.init(c)
 	return c
-}
-
-// Acquire asks for a lease until it is granted, ctx ends, or an error shows that waiting cannot
-// help. It reports whether another goroutine or process handed the lock over.
-func (c *Queues) Acquire(ctx context.Context, t Terms, by *Caller) (l *holds.Lease, handed bool, err error) {
-	if c.queued {
-		return c.queueUp(ctx, t, by)
-	}
-	l, err = c.Poll(ctx, t, by, 0, "")
-	return l, false, err
 }
 
 // Len returns how many queues there are, and how many goroutines wait in them.
