@@ -41,6 +41,26 @@ func newLease(name string, p *place) *lease {
 // grant returns what the owner of the lease is granted.
 func (l *lease) grant() store.Grant { return store.Grant{Token: l.token, Slot: l.slot} }
 
+// keep remembers what the node of place p has, unless the lease has moved. A later write may have been
+// remembered already: an attempt that others have joined stays without a name.
+func (l *lease) keep(p *place, rec record) {
+	for {
+		was := l.place.Load()
+		if was.path() != p.path() {
+			return
+		}
+		next := *was
+		next.record = rec
+		next.record.TTL = max(rec.TTL, was.record.TTL)
+		if was.record.Attempt == "" {
+			next.record.Attempt = ""
+		}
+		if l.place.CompareAndSwap(was, &next) {
+			return
+		}
+	}
+}
+
 // add keeps a lease for ttl. expire is called with its place once it was removed because
 // that has passed.
 func (t *leases) add(l *lease, ttl time.Duration, expire func(*place)) {

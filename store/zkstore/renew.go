@@ -150,23 +150,29 @@ func (s *engine) renewInPlace(ctx context.Context, h *lease, l store.Lease, star
 		if err != nil || !ok {
 			return false, err
 		}
-		if now, _ := decodeRecord(n.Data); now.Broken {
+		now, ours := decodeRecord(n.Data)
+		switch {
+		case now.Broken:
 			return false, errBroken
+		case !ours: // somebody has replaced it
+			now = p.record
 		}
-		rec := p.record
+		// Other attempts may have written since this process did: what they have changed stays.
+		rec := now
 		rec.TTL = max(rec.TTL, l.TTL)
 		if join && rec.Attempt != l.Attempt {
 			rec.Attempt = ""
 		}
-		if rec.TTL == p.record.TTL && rec.Attempt == p.record.Attempt {
+		if rec.TTL == now.TTL && rec.Attempt == now.Attempt {
+			if now.TTL != p.record.TTL || now.Attempt != p.record.Attempt {
+				h.keep(p, now) // the answer to the write was lost, or another attempt has written
+			}
 			return true, nil
 		}
 		err = p.Do(ctx, zk.Set(p.path(), rec.encode(), n.Version))
 		switch {
 		case err == nil:
-			next := *p
-			next.record = rec
-			h.place.Store(&next)
+			h.keep(p, rec)
 			return true, nil
 		case errors.Is(err, zk.ErrNoNode):
 			return false, nil
