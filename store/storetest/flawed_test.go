@@ -270,6 +270,13 @@ func (s *flawed) renew(ctx context.Context, r store.Lease) error {
 		s.mu.Lock()
 		l.owner, l.meta = r.Owner, r.Meta
 	}
+	if s.is("renewals forget who joined") {
+		made := l.made
+		s.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		s.mu.Lock()
+		l.made = made
+	}
 	expiry := s.expiry(r.TTL)
 	if !s.is("renewals shrink") {
 		expiry = max(expiry, l.expiry)

@@ -23,6 +23,42 @@ func checkRenewIsOneStep(t *trial) {
 	race(t, "a renewal beside the release", func(s *store.Store, r store.Lease) { s.Renew(t.Context(), []store.Lease{r}) })
 }
 
+// checkJoinDuringRenewal: a renewal with a longer TTL takes nothing back of what changed
+// meanwhile, such as that another attempt of the owner has joined the lease.
+func checkJoinDuringRenewal(t *trial) {
+	rounds, end := 200, t.now().Add(150*time.Millisecond)
+	if t.options.Virtual {
+		rounds = 10
+	}
+	for i := range rounds {
+		if i >= 4 && t.now() > end {
+			break
+		}
+		longer := t.attempt(t.request(t.name(), t.long))
+		held := longer
+		held.TTL -= time.Millisecond
+		g := t.acquire(t.first, held)
+		joined := t.attempt(held)
+		s := t.handles()[i%len(t.handles())]
+		var both sync.WaitGroup
+		both.Go(func() {
+			if err := t.renew(t.first, longer); err != nil {
+				t.Errorf("renew while another attempt joins: %v", err)
+			}
+		})
+		both.Go(func() {
+			again, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: joined})
+			if err != nil || again.Token != g.Token {
+				t.Errorf("acquire by the same owner during a renewal: token %v, error %v, want token %v", again.Token, err, g.Token)
+			}
+		})
+		both.Wait()
+		t.notHeld("undo of an attempt that another one has joined during a renewal", t.first.Release(t.Context(), undo(held)))
+		t.heldBy(held)
+		t.release(s, joined)
+	}
+}
+
 // race passes a lock from one owner to the next, again and again, while others look at it and
 // the former holder makes late calls. If such a call takes several steps in the store,
 // the lock soon changes hands between two of them.

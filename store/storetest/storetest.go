@@ -118,6 +118,7 @@ var checks = []check{
 	{"RenewNeverCreates", checkRenewNeverCreates},
 	{"RenewByOwnerOnly", checkRenewByOwnerOnly},
 	{"RenewBatch", checkRenewBatch},
+	{"JoinDuringRenewal", checkJoinDuringRenewal},
 	{"Expiry", checkExpiry},
 	{"TTLs", checkTTLs},
 	{"ExpiryCountsDown", checkExpiryCountsDown},

@@ -64,6 +64,7 @@ var caught = []struct {
 	{"a batch is cut", "Crowd", "renewed together"},
 	{"tokens are forgotten after 50 names", "Crowd", "others were used after"},
 	{"lists end at 1,000", "Crowd", "misses"},
+	{"renewals forget who joined", "JoinDuringRenewal", "joined during a renewal: got error <nil>"},
 	{"a batch has one answer", "RenewBatch", "1 results, want one each"},
 	{"a batch is out of order", "RenewBatch", "lease 1 of"},
 	{"a batch stops at an error", "RenewBatch", "lease 2 of"},
