@@ -270,7 +270,7 @@ type wire struct {
 
 // fill patches the command c at the end of out, as the store does.
 func (w *wire) fill(c *script.Command, out []byte) []byte {
-	if c.Script.Gated() {
+	if c.Script.Does(script.Gated) {
 		script.FillGate(out, w.run, w.waits)
 	}
 	c.FillPlace(out, !w.canPush, "")

@@ -49,7 +49,7 @@ func (f *fitness) takeForeign() (away []Call, why *driver.Refusal) {
 		return nil, nil
 	}
 	f.peer.Waiting.Remove(func(c *Call) bool {
-		if !c.Command.Script.Keeps() {
+		if !c.Command.Script.Does(script.Keeps) {
 			return false
 		}
 		away = append(away, *c)

@@ -78,10 +78,10 @@ var (
 // refusesLocked returns why the server may not be asked to do c; nil if it may.
 func (f *fitness) refusesLocked(c *script.Command) error {
 	switch {
-	case f.unmarked != nil && (c.Script.GrantsGuarded() || c.Script == script.Heal):
+	case f.unmarked != nil && c.Script.Does(script.Takes|script.Gated):
 		f.stillUnmarkedLocked()
 		return f.unmarked
-	case f.foreign != nil && (c.Script.Keeps() || c.Script == script.Heal):
+	case f.foreign != nil && (c.Script.Does(script.Keeps) || c.Script == script.Heal):
 		f.stillForeignLocked()
 		return f.foreign
 	}
@@ -180,7 +180,7 @@ func (f *fitness) quarantineSeen(said store.NodeOutcome) store.NodeOutcome {
 // reopenLocked enqueues a check of the mark before c if c needs the node to be open and
 // the quarantine is over by this client's count.
 func (f *fitness) reopenLocked(c *script.Command) {
-	if c.Script.Gated() && f.quarantined.until != 0 && f.leftLocked() == 0 {
+	if c.Script.Does(script.Gated) && f.quarantined.until != 0 && f.leftLocked() == 0 {
 		f.quarantined = quarantineCount{}
 		f.lookLocked()
 	}

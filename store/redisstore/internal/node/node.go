@@ -74,7 +74,7 @@ func (n *Node) Put(c driver.Call[*script.Command]) error { return n.Enqueue(Call
 func (n *Node) Enqueue(c Call, more bool) error {
 	n.Mu.Lock()
 	defer n.Mu.Unlock()
-	old, err := n.RefusesLocked(c.Command.Script.Frees())
+	old, err := n.RefusesLocked(c.Command.Script.Does(script.Frees))
 	if r, ok := err.(*driver.Refusal); ok && old {
 		err = &driver.Refusal{Outcome: store.Unreachable, Err: r.Err} // a waiter would take an old refusal for final
 	}
@@ -83,7 +83,7 @@ func (n *Node) Enqueue(c Call, more bool) error {
 	}
 	if err == nil {
 		n.reopenLocked(c.Command)
-		if c.Command.Script.Keeps() {
+		if c.Command.Script.Does(script.Keeps) {
 			n.noteUseLocked()
 		}
 		n.Shared.InFlight.Add(1)
@@ -93,7 +93,7 @@ func (n *Node) Enqueue(c Call, more bool) error {
 			c.since = time.Now()
 		}
 		n.Waiting.Push(c)
-		if c.Command.Script.Renews() {
+		if c.Command.Script.Does(script.Renews) {
 			n.Waiting.Advance(yieldsToRenewal)
 		}
 	} else {
@@ -107,7 +107,7 @@ func (n *Node) Enqueue(c Call, more bool) error {
 // slower than it is asked, requests wait until it is too late to send them, and leases would be lost to the
 // client's own requests. The renewals of the client are few.
 func yieldsToRenewal(c *Call) bool {
-	return !c.since.IsZero() && !c.Command.Script.Renews()
+	return !c.since.IsZero() && !c.Command.Script.Does(script.Renews)
 }
 
 // finish answers a call that stops counting as in flight.
@@ -137,7 +137,7 @@ func (n *Node) settle(calls int) {
 
 // Deliver gives a reply to the receiver of the call.
 func (n *Node) Deliver(c Call, r script.Reply) {
-	if c.Command.Script.Frees() {
+	if c.Command.Script.Does(script.Frees) {
 		n.retained.answered(c, r)
 	}
 	if c.Command == timeCommand {
@@ -167,7 +167,7 @@ func (n *Node) Deliver(c Call, r script.Reply) {
 			n.tell(c.next, int(quorum.Acquire), next.Answer(script.Acquire))
 		}
 		a := r.Answer(c.Command.Script)
-		if a.Kind == quorum.Yes && a.Token != 0 && c.Command.Script.GrantsGuarded() {
+		if a.Kind == quorum.Yes && a.Token != 0 && c.Command.Script.Does(script.Takes|script.Draws|script.Gated) {
 			n.saw(c.Command.Question.Lease.Name, a.Token, a.At) // the lock's key, since a cluster has no marks
 		}
 		n.tell(c.To, c.Tag, a)
@@ -254,7 +254,7 @@ func (n *Node) Unfinished() (unheard int64, owes bool) {
 		return int64(n.Waiting.Len()), false
 	}
 	for c := range n.Waiting.All {
-		owes = owes || c.Command.Script.Frees()
+		owes = owes || c.Command.Script.Does(script.Frees)
 	}
 	return int64(n.Waiting.Len()), owes || n.retained.list.Len() > 0
 }

@@ -68,7 +68,7 @@ func toRetain(q driver.Question) driver.Question {
 
 // sendingLocked records that c is about to be sent.
 func (b *backlog) sendingLocked(c *script.Command) {
-	if c.Script.Takes() {
+	if c.Script.Does(script.Takes) {
 		b.list.Sending(idOf(c.Question.Lease))
 	}
 }
@@ -78,10 +78,10 @@ func (b *backlog) unsentLocked(c Call, now time.Time) {
 	s := c.Command.Script
 	switch {
 	case b.peer.ClosedLocked() || c.owed != nil:
-	case s.Frees():
+	case s.Does(script.Frees):
 		b.retainLocked(c.Command, now)
 	case c.Command.Question.Op == quorum.Heal: // the node has been asked about this lease before, and may get it late
-	case s.Takes() && !c.Command.Question.Again:
+	case s.Does(script.Takes) && !c.Command.Question.Again:
 		b.list.Untold(idOf(c.Command.Question.Lease))
 		b.countLocked()
 	}
@@ -136,7 +136,7 @@ func (b *backlog) lostLocked(lost *conn.Pipe[Call]) {
 	}
 	now := time.Now()
 	for c := range lost.AllLocked {
-		if c.Command.Script.Frees() && c.owed == nil {
+		if c.Command.Script.Does(script.Frees) && c.owed == nil {
 			b.retainLocked(c.Command, now)
 		}
 	}

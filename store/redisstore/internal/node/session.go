@@ -109,7 +109,7 @@ func (s *Session) appendAskingLocked(c Call, out []byte, now time.Time) []byte {
 // connection cannot receive pushes. In a cluster it also fills in the channel of the
 // connection, which a place ends with.
 func (s *Session) setPushFlagLocked(c *script.Command, out []byte) []byte {
-	if c.Script.Gated() {
+	if c.Script.Does(script.Gated) {
 		s.fillGateLocked(out)
 	}
 	c.FillPlace(out, !s.canPush, s.Channel)
@@ -149,7 +149,7 @@ func (s *Session) TakeLocked(v resp.Value) error {
 		s.resendLocked(singly) // they count as not sent; a release is sent to the new master, see retained.go
 		return errDemoted
 	case code == resp.NoScript && listed:
-		s.teachLocked(script.ListScript(c.Command), c.Timeout)
+		s.teachLocked(c.Command.Script.List, c.Timeout)
 		s.resendLocked(taught)
 	case code == resp.NoScript && c.Command.Script != nil && c.again < byText:
 		s.resendLocked(max(c.again+1, taught))

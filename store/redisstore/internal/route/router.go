@@ -70,7 +70,7 @@ func (r *Router) Put(c driver.Call[*script.Command]) error {
 func (r *Router) Enqueue(c node.Call, more bool) error {
 	for {
 		n := r.MemberFor(c.Command.Slot - 1)
-		if n == nil && c.Command.Script.Frees() {
+		if n == nil && c.Command.Script.Does(script.Frees) {
 			n = r.anybody() // which answers that nobody has the slot, and retains the release
 		}
 		if n == nil {
@@ -194,7 +194,7 @@ func (r *Router) redirect(n *node.Node, c node.Call, said script.Reply) (script.
 		pause = slotMovePause << min(t.Moves, 4)
 	}
 	patience := c.Timeout / 2 // the other half is for the answer, so that the caller hears the reason
-	if c.Command.Script.Frees() || c.Command.Script.Breaks() {
+	if c.Command.Script.Does(script.Frees) || c.Command.Script.Does(script.Breaks) {
 		patience = max(patience, endRetryFor)
 	}
 	if d.Kind == resp.RedirectMoved {

@@ -10,12 +10,6 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
-// Break breaks a lease. It is rare, and so not among those that every connection loads.
-var Break = load("break", 4, 6)
-
-// Breaks reports whether the script breaks a lease on the one server that has it.
-func (s *Script) Breaks() bool { return s == Break || s == BreakHold }
-
 // BrokenEnd is the end of the key with the note about the lease that was broken last. Its
 // value is the token, the owner and the note, with spaces between them.
 const BrokenEnd = "}:broken"

@@ -29,11 +29,11 @@ var loaded = map[string]func() *source{}
 // load makes a script from a file in lua/calls. It is for package variables only. Variants of a
 // script share its text, which is composed when one of them is first needed: all texts together
 // took a fifth of the processor time in which a program starts, whether it uses Redis or not.
-func load(name string, keys, args int) *Script {
+func load(name string, keys, args int, does Effect) *Script {
 	if loaded[name] == nil {
 		loaded[name] = sync.OnceValue(func() *source { return sourceOf(textOf(name)) })
 	}
-	return newScript(name, loaded[name], keys, args)
+	return newScript(name, loaded[name], keys, args, does)
 }
 
 // textOf composes the text of a script.

@@ -17,9 +17,9 @@ type Script struct {
 	// Keys and arguments for each lease beyond the first; see beginMany.
 	eachKeys, each int
 
-	steps  bool   // it can be a step in a list
-	letter string // then; empty: its first argument begins with that
-	gate   int    // how many of its arguments are about the mark
+	List   *Script // that does lists of steps with it; nil: it can be none
+	letter string  // then; empty: its first argument begins with that
+	does   Effect
 
 	source func() *source
 	byHash func() []byte // beginning of a command that calls it
@@ -38,12 +38,12 @@ func sourceOf(text string) *source {
 
 func New(name, text string, keys, args int) *Script {
 	one := sourceOf(text)
-	return newScript(name, func() *source { return one }, keys, args)
+	return newScript(name, func() *source { return one }, keys, args, 0)
 }
 
-func newScript(name string, source func() *source, keys, args int) *Script {
+func newScript(name string, source func() *source, keys, args int, does Effect) *Script {
 	return &Script{
-		Name: name, Keys: keys, Args: args, eachKeys: 2, each: 1, source: source,
+		Name: name, Keys: keys, Args: args, eachKeys: 2, each: 1, does: does, source: source,
 		byHash: sync.OnceValue(func() []byte { return appendBegin(nil, "EVALSHA", source().hash, keys, args) }),
 	}
 }
@@ -63,76 +63,88 @@ func appendBegin(b []byte, verb, script string, keys, args int) []byte {
 	return resp.AppendNumber(resp.AppendWord(resp.AppendWord(b, verb), script), uint64(keys))
 }
 
+// Effect is what a script does, as far as its senders have to know.
+type Effect uint8
+
+const (
+	Takes       Effect = 1 << iota // it may create a lease or a place
+	Draws                          // it answers with a token
+	Keeps                          // it acquires a lock or extends a lease
+	Renews                         // it extends leases, and may do so while grants are refused
+	Frees                          // it ends a lease
+	Breaks                         // it breaks a lease on the one server that has it
+	Gated                          // it needs a server that has forgotten nothing; see FillGate
+	carriesMark                    // in a list, its last argument is the list's: that about the mark
+)
+
+// Does reports whether the script does all of that. A command that is no script has a nil one, which
+// does nothing.
+func (s *Script) Does(all Effect) bool { return s != nil && s.does&all == all }
+
 // The scripts. Those with a second line have a variant that also gets the mark, for
 // servers that must not have forgotten anything.
 var (
-	Acquire        = step("", 0, "acquire", 3, 3)
-	AcquireGuarded = step("", 1, "acquire", 4, 4)
-	Confirm        = step("c", 0, "confirm", 2, 2)
-	Extend         = step("x", 0, "extend", 2, 2)
-	ExtendGuarded  = step("X", 1, "extend", 3, 3)
-	Release        = step("", 0, "release", 2, 2)
-	ReleaseWhole   = step("", 0, "release", 3, 2) // in a cluster; see WholeEnd
-	ReleaseGuarded = step("", 1, "release", 3, 3)
-	Return         = step("b", 0, "return", 3, 10)
-	ReturnGuarded  = step("B", 1, "return", 4, 11)
-	Heal           = step("h", 1, "heal", 3, 3)
+	Acquire        = step("", "acquire", 3, 3, Takes|Draws|Keeps)
+	AcquireGuarded = step("", "acquire", 4, 4, Takes|Draws|Keeps|Gated|carriesMark)
+	Confirm        = step("c", "confirm", 2, 2, Draws)
+	Extend         = step("x", "extend", 2, 2, Keeps|Renews)
+	ExtendGuarded  = step("X", "extend", 3, 3, Keeps|Renews|carriesMark)
+	Release        = step("", "release", 2, 2, Frees)
+	ReleaseWhole   = step("", "release", 3, 2, Frees) // in a cluster; see WholeEnd
+	ReleaseGuarded = step("", "release", 3, 3, Frees|Gated|carriesMark)
+	Return         = step("b", "return", 3, 10, Keeps|Frees)
+	ReturnGuarded  = step("B", "return", 4, 11, Keeps|Frees|Gated|carriesMark)
+	Heal           = step("h", "heal", 3, 3, Takes|Gated|carriesMark)
 	// Steps of locks that several can hold; see kind.go.
-	Admit            = step("k", 0, "admit", 4, 9)
-	AdmitGuarded     = step("K", 1, "admit", 5, 10)
-	EndHold          = step("e", 0, "endHold", 3, 5)
-	EndHoldGuarded   = step("E", 1, "endHold", 4, 6)
-	RenewHold        = step("p", 0, "renewHold", 4, 6).perLease(0, 2)
-	RenewHoldGuarded = step("P", 1, "renewHold", 5, 7).perLease(0, 2)
-	ConfirmHold      = step("q", 0, "confirmHold", 3, 3)
-	Inspect          = load("inspect", 2, 1)
-	InspectGuarded   = load("inspect", 3, 1)
-	List             = loadLister(2)
-	ListGuarded      = loadLister(3)
-	Arrive           = load("arrive", 2, 12)
-	UseAlone         = load("useAlone", 1, 2)
-	SetMembership    = load("setMembership", 1, 5)
+	Admit            = shareStep("k", "admit", 4, 9, Takes|Draws|Keeps)
+	AdmitGuarded     = shareStep("K", "admit", 5, 10, Takes|Draws|Keeps|Gated|carriesMark)
+	EndHold          = shareStep("e", "endHold", 3, 5, Frees)
+	EndHoldGuarded   = shareStep("E", "endHold", 4, 6, Frees|Gated|carriesMark)
+	RenewHold        = shareStep("p", "renewHold", 4, 6, Keeps|Renews).perLease(0, 2)
+	RenewHoldGuarded = shareStep("P", "renewHold", 5, 7, Keeps|Renews|carriesMark).perLease(0, 2)
+	ConfirmHold      = shareStep("q", "confirmHold", 3, 3, Draws)
+	Inspect          = load("inspect", 2, 1, 0)
+	InspectGuarded   = load("inspect", 3, 1, 0)
+	List             = load("list", 2, 0, 0).perLease(2, 0) // of many locks, with all input as keys
+	ListGuarded      = load("list", 3, 0, 0).perLease(2, 0)
+	Arrive           = load("arrive", 2, 12, 0)
+	UseAlone         = load("useAlone", 1, 2, 0)
+	SetMembership    = load("setMembership", 1, 5, 0)
 
 	All = []*Script{Acquire, Confirm, Extend, Release, Return, Heal, Steps, Inspect, Arrive, UseAlone, SetMembership}
 )
 
-// The changes of a lock that several can hold while it is held. They are rare, and so not among
-// the scripts that every connection loads.
+// The changes of a lock while it is held. They are rare, and so not among the scripts that every
+// connection loads.
 var (
-	Downgrade        = load("change", 3, 4)
-	DowngradeGuarded = load("change", 4, 5)
-	Resize           = load("change", 3, 3)
-	BreakHold        = load("change", 3, 8)
-	BreakPart        = load("change", 4, 11)
+	Break            = load("break", 4, 6, Breaks)
+	Downgrade        = load("change", 3, 4, Draws)
+	DowngradeGuarded = load("change", 4, 5, Draws|Gated)
+	Resize           = load("change", 3, 3, 0)
+	BreakHold        = load("change", 3, 8, Breaks)
+	BreakPart        = load("change", 4, 11, Gated)
 )
 
 // Steps does a list of steps; see StepList.
-var Steps = load("steps", 0, 0)
+var Steps = load("steps", 0, 0, 0)
 
 // ShareSteps does a list of steps of locks that several can hold. Connections do not load it
 // before it is needed.
-var ShareSteps = load("shareSteps", 0, 0)
-
-// list returns the script that does lists of steps with s.
-func (s *Script) list() *Script {
-	switch s {
-	case Admit, AdmitGuarded, EndHold, EndHoldGuarded, RenewHold, RenewHoldGuarded, ConfirmHold:
-		return ShareSteps
-	}
-	return Steps
-}
+var ShareSteps = load("shareSteps", 0, 0, 0)
 
 // step makes a script that can also be a step in a list, where it has that letter. If letter is
 // empty, its first argument begins with the letter.
-func step(letter string, gate int, name string, keys, args int) *Script {
-	s := load(name, keys, args)
-	s.steps, s.letter, s.gate = true, letter, gate
+func step(letter, name string, keys, args int, does Effect) *Script {
+	s := load(name, keys, args, does)
+	s.List, s.letter = Steps, letter
 	return s
 }
 
-// loadLister makes the script that inspects many locks, which gets all its input as keys.
-func loadLister(keys int) *Script {
-	return load("list", keys, 0).perLease(2, 0)
+// shareStep makes a step of a lock that several can hold.
+func shareStep(letter, name string, keys, args int, does Effect) *Script {
+	s := step(letter, name, keys, args, does)
+	s.List = ShareSteps
+	return s
 }
 
 // perLease sets how many keys and arguments each lease beyond the first adds.
@@ -140,44 +152,6 @@ func (s *Script) perLease(keys, args int) *Script {
 	s.eachKeys, s.each = keys, args
 	return s
 }
-
-// draws reports whether the script answers with a token.
-func (s *Script) draws() bool {
-	return s == Acquire || s == AcquireGuarded || s == Confirm || s == ConfirmHold || s.downgrades() || s.admits()
-}
-
-// admits reports whether the script acquires a lock that several can hold.
-func (s *Script) admits() bool { return s == Admit || s == AdmitGuarded }
-
-// downgrades reports whether the script makes a writer a reader.
-func (s *Script) downgrades() bool { return s == Downgrade || s == DowngradeGuarded }
-
-// releases reports whether the script releases a mutex.
-func (s *Script) releases() bool {
-	return s == Release || s == ReleaseWhole || s == ReleaseGuarded
-}
-
-// Frees reports whether the script ends a lease.
-func (s *Script) Frees() bool {
-	return s.releases() || s == EndHold || s == EndHoldGuarded || s.returns()
-}
-
-// Keeps reports whether the script acquires a lock or extends a lease.
-func (s *Script) Keeps() bool {
-	return s == Acquire || s == AcquireGuarded || s.returns() || s.admits() || s.Renews()
-}
-
-// Renews reports whether the script renews leases, of whatever kind.
-func (s *Script) Renews() bool { return s.renews() || s.renewsHold() }
-
-// renews reports whether the script renews leases of mutexes.
-func (s *Script) renews() bool { return s == Extend || s == ExtendGuarded }
-
-// renewsHold reports whether the script renews the lease of a lock that several can hold.
-func (s *Script) renewsHold() bool { return s == RenewHold || s == RenewHoldGuarded }
-
-// returns reports whether the script enqueues a place after the release.
-func (s *Script) returns() bool { return s == Return || s == ReturnGuarded }
 
 const (
 	// maxLead is how far a proposed token may lead a node's clock. After a loss of data
@@ -197,17 +171,3 @@ const (
 	// microseconds.
 	counterTTL, counterStep = 24 * time.Hour, time.Hour
 )
-
-// Gated reports whether a script ends with these arguments.
-func (s *Script) Gated() bool {
-	return s == AcquireGuarded || s == ReleaseGuarded || s == ReturnGuarded || s == Heal || s == AdmitGuarded || s == EndHoldGuarded || s == DowngradeGuarded || s == BreakPart
-}
-
-// Takes reports whether a script may create a lease or a place.
-func (s *Script) Takes() bool {
-	return s == Acquire || s == AcquireGuarded || s == Heal || s.admits()
-}
-
-// GrantsGuarded reports whether the script acquires a lock on a server that must have
-// forgotten nothing.
-func (s *Script) GrantsGuarded() bool { return s == AcquireGuarded || s == AdmitGuarded }

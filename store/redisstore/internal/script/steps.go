@@ -41,7 +41,7 @@ func (l *StepList) Reset() {
 // others: it is no step, its lock is of another sort or in another slot, or it is from before the client's
 // membership changed.
 func (l *StepList) Add(c *Command) bool {
-	if c.Script == nil || !c.Script.steps {
+	if c.Script == nil || c.Script.List == nil {
 		return false
 	}
 	whole, leases := c.Script == ReleaseWhole, c.More+1
@@ -50,14 +50,17 @@ func (l *StepList) Add(c *Command) bool {
 	case len(l.commands) == 0:
 	case l.leases+leases > MaxSteps || l.bytes+len(c.Bytes) > maxListBytes:
 		return false
-	case c.Script.list() != l.commands[0].Script.list():
+	case c.Script.List != l.commands[0].Script.List:
 		return false
 	case c.Slot != l.commands[0].Slot || marked && l.marked != nil && c.print != l.marked.print:
 		return false
 	}
 	s := c.Script
 	l.keys += s.Keys + s.eachKeys*c.More
-	l.args += s.Args - s.gate + s.each*c.More
+	l.args += s.Args + s.each*c.More
+	if s.Does(carriesMark) {
+		l.args--
+	}
 	if s.letter != "" {
 		l.args++
 	}
@@ -69,7 +72,7 @@ func (l *StepList) Add(c *Command) bool {
 		l.keys--
 		l.marked = cmp.Or(l.marked, c)
 	}
-	if s.Renews() {
+	if s.Does(Renews) {
 		l.args++
 	}
 	l.twice = l.twice || c.lock == 0
@@ -124,7 +127,7 @@ func (l *StepList) Append(b []byte, noPush bool, channel string) []byte {
 		if c.Script.letter != "" {
 			b = resp.AppendWord(b, c.Script.letter)
 		}
-		if c.Script.Renews() {
+		if c.Script.Does(Renews) {
 			b = resp.AppendNumber(b, uint64(c.More+1))
 		}
 		b = append(b, c.Bytes[c.argsAt:c.gateAt]...)
@@ -137,10 +140,7 @@ func (l *StepList) Append(b []byte, noPush bool, channel string) []byte {
 }
 
 // Script returns the script that the call is of.
-func (l *StepList) Script() *Script { return l.commands[0].Script.list() }
-
-// ListScript returns the script of a list with c.
-func ListScript(c *Command) *Script { return c.Script.list() }
+func (l *StepList) Script() *Script { return l.commands[0].Script.List }
 
 // Len returns the number of commands.
 func (l *StepList) Len() int { return len(l.commands) }
