@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -162,9 +163,6 @@ func (s *engine) run(ctx context.Context, c *call) error {
 			sent++
 			err := s.try(ctx, c, server)
 			none := isUnanswered(err)
-			if none && (ctx.Err() != nil || s.gate.Closed()) {
-				return s.over(ctx)
-			}
 			if !none && !isClosing(err) {
 				s.prefer(server)
 				c.server = server
@@ -174,6 +172,10 @@ func (s *engine) run(ctx context.Context, c *call) error {
 				nodes = make([]store.NodeOutcome, len(s.servers))
 			}
 			nodes[server] = store.NodeOutcome{Node: s.hosts[server], Outcome: store.Unreachable, Err: err}
+			if none && (ctx.Err() != nil || s.gate.Closed()) {
+				nodes[server] = store.NodeOutcome{Node: s.hosts[server], Outcome: store.TimedOut}
+				return s.over(ctx, c.op, c.name, nodes)
+			}
 			if errors.Is(err, context.DeadlineExceeded) {
 				nodes[server].Outcome = store.TimedOut
 				break
@@ -182,23 +184,28 @@ func (s *engine) run(ctx context.Context, c *call) error {
 				break
 			}
 			if same < sameServer-1 && !clock.Sleep(ctx, time.Millisecond<<same) {
-				return s.over(ctx)
+				return s.over(ctx, c.op, c.name, nodes)
 			}
 		}
 		s.preferred.CompareAndSwap(int64(server), int64((server+1)%len(s.servers)))
 		if (i+1)%len(s.servers) == 0 && !clock.Sleep(ctx, time.Duration(i+1)*10*time.Millisecond) {
-			return s.over(ctx)
+			return s.over(ctx, c.op, c.name, nodes)
 		}
 	}
 	return &store.QuorumError{Op: c.op, Name: c.name, Need: 1, Nodes: nodes}
 }
 
-// over returns the error of a call that ends since ctx or the store has ended.
-func (s *engine) over(ctx context.Context) error {
+// over returns the error of a call that ends since ctx or the store has ended. nodes has what became
+// of the requests, with no address for a server that was not asked.
+func (s *engine) over(ctx context.Context, op, name string, nodes []store.NodeOutcome) error {
 	if s.gate.Closed() {
 		return store.ErrClosed
 	}
-	return ctx.Err()
+	nodes = slices.DeleteFunc(nodes, func(n store.NodeOutcome) bool { return n.Node == "" })
+	if len(nodes) == 0 {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%w (%w)", ctx.Err(), &store.QuorumError{Op: op, Name: name, Need: 1, Nodes: nodes})
 }
 
 // unanswered says that a server gave no answer.

@@ -61,7 +61,7 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 			if again > 0 {
 				s.undo(l, number, map[int]bool{server: true})
 			}
-			return store.Grant{}, s.over(ctx)
+			return store.Grant{}, s.over(ctx, "wait", r.Name, nil)
 		case none && !answered && !refused(err) && again <= 2:
 			continue // that server alone knows what became of the request
 		case again > 0 && errors.Is(err, store.ErrNotHeld): // an earlier try has ended meanwhile
@@ -83,7 +83,7 @@ func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 			reason(&store.QuorumError{Op: "wait", Name: r.Name, Need: 1, Nodes: nodes})
 		}
 		if i%len(s.servers) == 0 && !clock.Sleep(ctx, min(time.Duration(i)*10*time.Millisecond, time.Second)) {
-			return store.Grant{}, s.over(ctx)
+			return store.Grant{}, s.over(ctx, "wait", r.Name, nodes)
 		}
 	}
 }

@@ -1,9 +1,13 @@
 package remotestore_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,5 +54,37 @@ func TestWaiterOfAServerThatEnds(t *testing.T) {
 	first, second := <-owners, <-owners
 	if first != l.Owner || second == first || store.Rank(second) != store.Rank(first) || g.Lease.Owner != second {
 		t.Errorf("the owner was %q, then %q, and that of the grant is %q: want another one of the same rank", first, second, g.Lease.Owner)
+	}
+}
+
+// The error of a call whose time ends before a server has answered names the server.
+func TestNoAnswerBeforeTheCallEnds(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/store" {
+			json.NewEncoder(w).Encode(httpapi.Caps{Engine: "test", Nodes: 1, Quorum: 1, Class: "efficiency"})
+			return
+		}
+		io.Copy(io.Discard, r.Body) // so that the server notices the end of the connection
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(s.Close)
+	st, err := remotestore.Open(t.Context(), s.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-asked
+		cancel()
+	}()
+	err = st.Release(ctx, store.ReleaseRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwner(), TTL: time.Minute}})
+	if host := strings.TrimPrefix(s.URL, "http://"); !errors.Is(err, context.Canceled) || !errors.Is(err, store.ErrAmbiguous) || !strings.Contains(err.Error(), `release "a": `+host) {
+		t.Errorf("error is %v: want one that names %s", err, host)
 	}
 }
