@@ -76,7 +76,7 @@ func (n *Node) noteUseLocked() {
 		return
 	}
 	n.solo.until, n.solo.longest = now.Add(2*longest), longest
-	n.Shared.enqueueLocked(&n.Peer, Call{Command: membership.UseAloneCommand(2*longest, n.Shared.user), Timeout: n.Shared.Config.ConnectTimeout, To: Nobody{}})
+	n.Shared.askLocked(&n.Peer, membership.UseAloneCommand(2*longest, n.Shared.user), n.useNoted)
 }
 
 // useNoted handles the reply to the note. If the server belongs to others by now, nothing counts

@@ -239,7 +239,7 @@ func (n *Node) Look(arrived bool) {
 // lookLocked enqueues a check of the mark.
 func (f *fitness) lookLocked() {
 	if c := f.arrivalLocked(false); c != nil && !f.peer.ClosedLocked() && !f.peer.FullLocked() {
-		f.shared.enqueueLocked(f.peer, Call{Command: c, Timeout: f.shared.Config.ConnectTimeout, To: Nobody{}})
+		f.shared.askLocked(f.peer, c, nil)
 	}
 }
 
@@ -279,10 +279,10 @@ func (n *Node) guardLocked() {
 	}
 	s.unguarded = false
 	behind := n.Waiting.Len()
-	for _, c := range [...]*script.Command{trackCommand, infoCommand, n.arrivalLocked(true)} {
-		if c != nil {
-			n.Shared.enqueueLocked(&n.Peer, Call{Command: c, Timeout: n.Shared.Config.ConnectTimeout, To: Nobody{}})
-		}
+	n.Shared.askLocked(&n.Peer, trackCommand, n.tracked)
+	n.Shared.askLocked(&n.Peer, infoCommand, nil) // the session compares
+	if c := n.arrivalLocked(true); c != nil {
+		n.Shared.askLocked(&n.Peer, c, nil)
 	}
 	n.toFrontLocked(n.Waiting.Len() - behind)
 }

@@ -17,10 +17,11 @@ type Call struct {
 	since   time.Time // when it was enqueued, with the timeout; zero: it is never too late
 	To      driver.Receiver
 	Tag     int
-	leases  int             // number of leases, for a command with several answers
-	next    driver.Receiver // receives the answer to the second question; see driver.Question
-	Poll    Poll            // receives the reply as it is, instead of To
-	steps   int             // if more than 1: how many calls, from this one on, were sent as one list of steps
+	leases  int                // number of leases, for a command with several answers
+	next    driver.Receiver    // receives the answer to the second question; see driver.Question
+	Poll    Poll               // receives the reply as it is, instead of To
+	take    func(script.Reply) // the same
+	steps   int                // if more than 1: how many calls, from this one on, were sent as one list of steps
 	again   resent
 	Trail   *Trail
 	// owed is set for a retained release.

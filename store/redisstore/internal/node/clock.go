@@ -66,7 +66,7 @@ func (c *clockReading) readLocked(now time.Time) {
 		return
 	}
 	c.asked = at
-	c.shared.enqueueLocked(c.peer, Call{Command: timeCommand, Timeout: c.shared.Config.ConnectTimeout})
+	c.shared.askLocked(c.peer, timeCommand, c.read)
 }
 
 // read handles the reply to a reading.

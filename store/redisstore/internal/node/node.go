@@ -140,23 +140,16 @@ func (n *Node) Deliver(c Call, r script.Reply) {
 	if c.Command.Script.Does(script.Frees) {
 		n.retained.answered(c, r)
 	}
-	if c.Command == timeCommand {
-		n.clock.read(r)
-	} else if c.Command == trackCommand {
-		n.tracked(r)
-	} else if c.Command == settingsCommand {
-		n.review.settingsRead(r)
-	} else if c.Command == identityCommand {
-		n.review.done(r)
-	} else if c.Command.Script == script.UseAlone {
-		n.useNoted(r)
-	} else if c.Poll != nil {
+	switch {
+	case c.take != nil:
+		c.take(r)
+	case c.Poll != nil:
 		r.Value = r.Value.Clone()
 		c.Poll <- Answer{n.index, r}
-	} else if c.leases > 1 {
+	case c.leases > 1:
 		usual, others := r.Answers(c.Command.Script, c.leases)
 		c.To.(driver.BatchReceiver).ReceiveBatch(n.index, c.Tag, c.leases, usual, others)
-	} else {
+	default:
 		if c.Command.Script == script.Arrive && r.Outcome == store.Granted {
 			n.Arrived(r.Value, false) // before the next caller asks
 		} else if c.Command.Script == script.Arrive && script.IsDenied(r.Err) {

@@ -162,7 +162,7 @@ func (s *Session) testPushLocked(now time.Time) (again time.Time) {
 		return at
 	}
 	if n.Waiting.Len() == 0 {
-		n.Shared.enqueueLocked(&n.Peer, Call{Command: PingCommand, Timeout: n.Shared.Config.ConnectTimeout, Poll: make(Poll, 1)})
+		n.Shared.askLocked(&n.Peer, PingCommand, nil)
 	}
 	return time.Time{} // a late answer ends the connection
 }

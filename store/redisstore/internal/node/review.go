@@ -58,9 +58,9 @@ func (v *review) askLocked(now time.Time) {
 	}
 	v.under, v.fsync = true, resp.Value{}
 	if v.is.server.Readable {
-		v.shared.enqueueLocked(v.peer, Call{Command: settingsCommand, Timeout: v.shared.Config.ConnectTimeout})
+		v.shared.askLocked(v.peer, settingsCommand, v.settingsRead)
 	}
-	v.shared.enqueueLocked(v.peer, Call{Command: identityCommand, Timeout: v.shared.Config.ConnectTimeout})
+	v.shared.askLocked(v.peer, identityCommand, v.done)
 }
 
 // settingsRead keeps the settings until the rest of the review has arrived.

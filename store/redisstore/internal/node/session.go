@@ -280,7 +280,7 @@ func (s *Session) invalidated(v resp.Value) {
 	s.comparison.due = true
 	n := s.Node
 	n.Mu.Lock()
-	n.Shared.enqueueLocked(&n.Peer, Call{Command: infoCommand, Timeout: n.Shared.Config.ConnectTimeout, To: Nobody{}})
+	n.Shared.askLocked(&n.Peer, infoCommand, nil)
 	n.Mu.Unlock()
 }
 

@@ -67,6 +67,11 @@ func (s *Shared) enqueueLocked(p *conn.Peer[Call], c Call) {
 	p.Wake()
 }
 
+// askLocked enqueues what the client asks for itself. take gets the reply, unless it is nil.
+func (s *Shared) askLocked(p *conn.Peer[Call], c *script.Command, take func(script.Reply)) {
+	s.enqueueLocked(p, Call{Command: c, Timeout: s.Config.ConnectTimeout, To: Nobody{}, take: take})
+}
+
 // Settled counts calls as answered, or as never to be sent.
 func (s *Shared) Settled(calls int) {
 	s.InFlight.Add(-int64(calls))
