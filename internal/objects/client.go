@@ -26,9 +26,12 @@ type Client struct {
 	// Untrusted returns what to say about a server whose certificate is not trusted. Nil means to name
 	// it in SSL_CERT_FILE.
 	Untrusted func(err error) error
-	// Slow reports whether an answer asks for fewer requests of any kind.
-	Slow func(status int) bool
-	pace Pacer
+	// Conflict reports whether a failure says that an object has another version.
+	Conflict func(f *Failure) bool
+	// OfOne reports that the status 429 is about one object, and does not ask for fewer requests of
+	// any kind.
+	OfOne bool
+	pace  Pacer
 }
 
 // Failure is an answer that says that a request was not carried out.
@@ -45,7 +48,15 @@ func (f *Failure) Error() string {
 // maxAnswer is how long an answer can be: a record with thousands of waiters.
 const maxAnswer = 16 << 20
 
-// Do makes a request. It returns a Failure for an answer that is none of success.
+// Transport returns what makes requests for many goroutines at once.
+func Transport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = 64
+	return t
+}
+
+// Do makes a request. Its error matches a Failure if the answer is none of success, and is one that
+// recordstore understands.
 func (c *Client) Do(ctx context.Context, method, to string, header http.Header, body []byte) ([]byte, *http.Response, error) {
 	if err := c.pace.Wait(ctx); err != nil {
 		return nil, nil, err
@@ -83,35 +94,43 @@ func (c *Client) Do(ctx context.Context, method, to string, header http.Header, 
 	}
 	f := &Failure{Res: res, Text: string(answer)}
 	c.Say(f, answer)
-	if c.Slow(res.StatusCode) {
+	if !c.OfOne || res.StatusCode != http.StatusTooManyRequests {
 		c.pace.Heard(res)
 	}
-	return nil, nil, f
+	return nil, nil, c.explain(f)
 }
 
-// Explain returns err as recordstore understands it. conflict reports whether a failure says that
-// an object has another version.
-func Explain(err error, conflict func(f *Failure) bool) error {
-	f := (*Failure)(nil)
-	if !errors.As(err, &f) {
-		return err
-	}
+// explain returns f as recordstore understands it.
+func (c *Client) explain(f *Failure) error {
 	switch s := f.Res.StatusCode; {
-	case conflict(f):
-		return fmt.Errorf("%w: %w", recordstore.ErrConflict, err)
+	case c.Conflict(f):
+		return fmt.Errorf("%w: %w", recordstore.ErrConflict, f)
 	case s == http.StatusRequestTimeout, s == http.StatusTooManyRequests:
 	case s == http.StatusNotImplemented, s >= 300 && s < 500:
-		return recordstore.Refusal("%w", err)
+		return recordstore.Refusal("%w", f)
 	}
-	return err
+	return f
 }
 
-// Dates sets the times of an item by an answer, whose dates have no fractions of a second and whose
-// server's clock may jump by skew. If skew is zero, no dates are used.
-func Dates(it *recordstore.Item, res *http.Response, skew time.Duration) {
+// Item returns what the answer to a read of an object says, whose version is in a header. missing reports
+// whether a failure says that there is none, and absent is then its version. The dates of answers
+// have no fractions of a second, and the server's clock may jump by skew. If skew is zero, no
+// dates are used.
+func Item(value []byte, res *http.Response, err error, missing func(f *Failure) bool, absent, header string, skew time.Duration) (recordstore.Item, error) {
+	if f := (*Failure)(nil); errors.As(err, &f) && missing(f) {
+		floor, err := FloorAt(f.Res)
+		return recordstore.Item{Version: absent, Floor: floor}, err
+	} else if err != nil {
+		return recordstore.Item{}, err
+	}
+	it := recordstore.Item{Value: value, Version: res.Header.Get(header)}
+	if it.Version == "" {
+		return recordstore.Item{}, recordstore.Refusal("the server sends no %s of an object", header)
+	}
 	now, err := time.Parse(time.RFC1123, res.Header.Get("Date"))
 	written, err2 := time.Parse(time.RFC1123, res.Header.Get("Last-Modified"))
 	if skew > 0 && err == nil && err2 == nil {
 		it.Now, it.Written = now, written.Add(skew+time.Second)
 	}
+	return it, nil
 }

@@ -1,16 +1,15 @@
 // Package objects has what stores over servers of objects share.
 //
-//	open.go     trying a server out before a store uses it, and for the doctor
-//	objects.go  lists, prefixes, and the number with which the record of a new object begins
+//	open.go     an engine, and trying a server out before a store uses it, and for the doctor
+//	objects.go  lists, and the number with which the record of a new object begins
 //	pacer.go    slowing down when a server asks for fewer requests
-//	url.go      URLs
+//	url.go      URLs, and the options that engines have in common
+//	client.go   requests of drivers that speak HTTP themselves, and what answers mean
 package objects
 
 import (
 	"context"
-	"iter"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -31,24 +30,15 @@ func FloorAt(res *http.Response) (uint64, error) {
 	return 0, recordstore.Refusal("the server sends no date with its answer, which tokens begin with")
 }
 
-var prefixForm = regexp.MustCompile(`^[A-Za-z0-9!_.*'()-]+(/[A-Za-z0-9!_.*'()-]+)*$`)
-
-// ValidPrefix reports whether prefix can be what the keys of all objects begin with.
-func ValidPrefix(prefix string) bool {
-	for part := range strings.SplitSeq(prefix, "/") {
-		if part == "." || part == ".." { // which some servers take for folders
-			return false
-		}
-	}
-	return prefixForm.MatchString(prefix) && len(prefix) <= 512
-}
-
 // listers is how many objects are read at once for a list.
 const listers = 16
 
-// List reads the records of all keys that keys sends, several at once, and calls each with them, one
-// at a time. Reads that fail are repeated until ctx ends. List returns the first error.
-func List(ctx context.Context, keys func(ctx context.Context, found chan<- string) error, read func(ctx context.Context, key string) (recordstore.Item, error), each func(string, recordstore.Item) error) error {
+// List reads the records of all keys, several at once, and calls each with them, one at a time. The
+// names of objects begin with prefix. page returns some of them, and what the page after them is
+// called, or "". Objects with the keys ProbeKey and others have no records. Requests that fail are repeated
+// until ctx ends. List returns the first error.
+func List(ctx context.Context, prefix string, page func(ctx context.Context, called string) (names []string, next string, err error),
+	read func(ctx context.Context, key string) (recordstore.Item, error), each func(string, recordstore.Item) error, others ...string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	found := make(chan string)
@@ -69,28 +59,29 @@ func List(ctx context.Context, keys func(ctx context.Context, found chan<- strin
 			}
 		})
 	}
-	err := keys(ctx, found)
+	for next, more := "", true; more && ctx.Err() == nil; more = next != "" {
+		names, err := Again(ctx, func(ctx context.Context) ([]string, error) {
+			names, after, err := page(ctx, next)
+			if err == nil {
+				next = after
+			}
+			return names, err
+		})
+		if err != nil {
+			cancel(err)
+		}
+		for _, name := range names {
+			key := strings.TrimPrefix(name, prefix)
+			if strings.Contains(key, "/") || key == ProbeKey || slices.Contains(others, key) {
+				continue
+			}
+			select {
+			case found <- key:
+			case <-ctx.Done():
+			}
+		}
+	}
 	close(found)
 	wg.Wait()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
-}
-
-// Send sends the keys of the objects with these names to found, except those that are not of
-// records: prefix is what all begin with, and others names the rest.
-func Send(ctx context.Context, found chan<- string, prefix string, names iter.Seq[string], others ...string) error {
-	for name := range names {
-		key := strings.TrimPrefix(name, prefix)
-		if strings.Contains(key, "/") || slices.Contains(others, key) {
-			continue
-		}
-		select {
-		case found <- key:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
+	return context.Cause(ctx)
 }

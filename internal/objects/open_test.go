@@ -10,6 +10,15 @@ import (
 	"github.com/leasehold-dev/leasehold/store/recordstore"
 )
 
+// server is a driver that only writes.
+type server func(version string) (string, error)
+
+func (server) Node() string { return "the server" }
+
+func (s server) Write(_ context.Context, _ string, _ []byte, version string, _ bool) (string, error) {
+	return s(version)
+}
+
 // A server that heeds conditions is accepted, also if it answers a write with a conflict because
 // another one is under way. Any other server is refused, with the condition.
 func TestConditions(t *testing.T) {
@@ -18,22 +27,20 @@ func TestConditions(t *testing.T) {
 	// condition that the server does not know.
 	try := func(sound int, ignored string) (first, again error) {
 		version := 0
-		c := Conditions{
-			Node: "the server", IfAbsent: "If-None-Match", IfSame: "If-Match", Absent: absent, Other: other,
-			Write: func(_ context.Context, v string) (string, error) {
-				known := v == strconv.Itoa(version)
-				if known && version > 0 && sound > 0 {
-					sound--
-					known = false
-				}
-				if !known && v != ignored {
-					return "", recordstore.ErrConflict
-				}
-				version++
-				return strconv.Itoa(version), nil
-			},
-		}
-		return c.Try(t.Context()), c.Try(t.Context())
+		d := server(func(v string) (string, error) {
+			known := v == strconv.Itoa(version)
+			if known && version > 0 && sound > 0 {
+				sound--
+				known = false
+			}
+			if !known && v != ignored {
+				return "", recordstore.ErrConflict
+			}
+			version++
+			return strconv.Itoa(version), nil
+		})
+		c := Conditions{IfAbsent: "If-None-Match", IfSame: "If-Match", Absent: absent, Other: other}
+		return c.Try(t.Context(), d, ProbeKey), c.Try(t.Context(), d, ProbeKey)
 	}
 	for sound := range 4 {
 		if first, again := try(sound, ""); first != nil || again != nil {

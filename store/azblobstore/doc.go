@@ -28,5 +28,4 @@
 //	login.go    credentials, and signing with a key
 //	open.go     Options, and making the client
 //	examine.go  what the doctor is told
-//	url.go      URLs
 package azblobstore

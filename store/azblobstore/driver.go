@@ -33,11 +33,11 @@ func (d *driver) Describe() store.Caps {
 	return c
 }
 
+// Node implements objects.Driver.
+func (d *driver) Node() string { return d.node }
+
 // absent is the version of a blob that does not exist.
 const absent = ""
-
-// probeKey is the key for Open. Keys of records are hexadecimal or begin with h, so it is none.
-const probeKey = "probe"
 
 func (d *driver) object(key string) string { return d.o.Prefix + "/" + key }
 
@@ -79,35 +79,18 @@ func say(f *objects.Failure, body []byte) {
 // withoutMark returns text without the mark of its encoding, with which Azure begins.
 func withoutMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) }
 
-// slow reports whether the server asks for fewer requests.
-func slow(status int) bool {
-	return status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests
-}
-
 // conflicts are the codes of answers that say that a blob has another version.
 var conflicts = map[string]bool{"ConditionNotMet": true, "TargetConditionNotMet": true, "BlobAlreadyExists": true, "UnauthorizedBlobOverwrite": true, "BlobNotFound": true}
 
-func explain(err error) error {
-	return objects.Explain(err, func(f *objects.Failure) bool { return conflicts[f.Code] })
-}
+func conflict(f *objects.Failure) bool { return conflicts[f.Code] }
 
 // Read implements recordstore.Driver.
 func (d *driver) Read(ctx context.Context, key string) (recordstore.Item, error) {
 	value, res, err := d.do(ctx, http.MethodGet, d.object(key), nil, nil, nil)
-	if f := (*objects.Failure)(nil); errors.As(err, &f) && f.Code == "BlobNotFound" {
-		floor, err := objects.FloorAt(f.Res)
-		return recordstore.Item{Version: absent, Floor: floor}, err
-	}
-	if err != nil {
-		return recordstore.Item{}, explain(err)
-	}
-	it := recordstore.Item{Value: value, Version: res.Header.Get("ETag")}
-	if it.Version == "" {
-		return recordstore.Item{}, recordstore.Refusal("the server sends no ETag of the blob %s", d.object(key))
-	}
-	objects.Dates(&it, res, d.o.Skew)
-	return it, nil
+	return objects.Item(value, res, err, missing, absent, "ETag", d.o.Skew)
 }
+
+func missing(f *objects.Failure) bool { return f.Code == "BlobNotFound" }
 
 // Write implements recordstore.Driver.
 func (d *driver) Write(ctx context.Context, key string, value []byte, version string, _ bool) (string, error) {
@@ -120,7 +103,7 @@ func (d *driver) Write(ctx context.Context, key string, value []byte, version st
 	}
 	_, res, err := d.do(ctx, http.MethodPut, d.object(key), nil, header, value)
 	if err != nil {
-		return "", explain(err)
+		return "", err
 	}
 	if next := res.Header.Get("ETag"); next != "" {
 		return next, nil
@@ -130,52 +113,32 @@ func (d *driver) Write(ctx context.Context, key string, value []byte, version st
 
 // List implements recordstore.Driver.
 func (d *driver) List(ctx context.Context, each func(string, recordstore.Item) error) error {
-	return objects.List(ctx, d.keys, d.Read, each)
+	return objects.List(ctx, d.object(""), d.page, d.Read, each)
 }
 
-// keys sends the keys of all records to found.
-func (d *driver) keys(ctx context.Context, found chan<- string) error {
+func (d *driver) page(ctx context.Context, called string) (names []string, next string, err error) {
 	query := url.Values{"restype": {"container"}, "comp": {"list"}, "prefix": {d.object("")}}
-	for {
-		answer, err := objects.Again(ctx, func(ctx context.Context) ([]byte, error) {
-			answer, _, err := d.do(ctx, http.MethodGet, "", query, nil, nil)
-			return answer, explain(err)
-		})
-		if err != nil {
-			return err
-		}
-		var page struct {
-			Blobs      []struct{ Name string } `xml:"Blobs>Blob"`
-			NextMarker string
-		}
-		if err := xml.Unmarshal(withoutMark(answer), &page); err != nil {
-			return err
-		}
-		names := func(yield func(string) bool) {
-			for _, b := range page.Blobs {
-				if !yield(b.Name) {
-					return
-				}
-			}
-		}
-		if err := objects.Send(ctx, found, d.object(""), names, probeKey); err != nil {
-			return err
-		}
-		if page.NextMarker == "" {
-			return nil
-		}
-		query.Set("marker", page.NextMarker)
+	if called != "" {
+		query.Set("marker", called)
 	}
+	answer, _, err := d.do(ctx, http.MethodGet, "", query, nil, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	var page struct {
+		Blobs      []struct{ Name string } `xml:"Blobs>Blob"`
+		NextMarker string
+	}
+	err = xml.Unmarshal(withoutMark(answer), &page)
+	for _, b := range page.Blobs {
+		names = append(names, b.Name)
+	}
+	return names, page.NextMarker, err
 }
 
 // Probe implements objects.Driver.
 func (d *driver) Probe(ctx context.Context) error {
-	return objects.Conditions{
-		Node: d.node, IfAbsent: "If-None-Match", IfSame: "If-Match", Absent: absent, Other: `"0x` + strings.ToUpper(rand.Text()) + `"`,
-		Write: func(ctx context.Context, version string) (string, error) {
-			return d.Write(ctx, probeKey, []byte("Leasehold tries here whether this server has conditional writes."), version, false)
-		},
-	}.Try(ctx)
+	return objects.Conditions{IfAbsent: "If-None-Match", IfSame: "If-Match", Absent: absent, Other: `"0x` + strings.ToUpper(rand.Text()) + `"`}.Try(ctx, d, objects.ProbeKey)
 }
 
 // Close implements recordstore.Driver.

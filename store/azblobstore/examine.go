@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/objects"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -24,17 +23,6 @@ type Examination struct {
 // nobody uses. It changes no lock that others use. It blocks for a few times Options.Timeout at
 // most. The error is about the URL and the options; what is wrong with the server is in the result.
 func Examine(ctx context.Context, url string, o *Options) (Examination, error) {
-	c, err := parseURL(url, o)
-	if err != nil {
-		return Examination{}, err
-	}
-	e := Examination{Node: "azblob://" + c.container}
-	e.Took, e.Unusable = objects.Examine(ctx, c.Timeout, func(ctx context.Context) (*driver, error) {
-		d, err := connect(ctx, c)
-		if err == nil {
-			e.Node, e.Class = d.node, d.Describe().Class
-		}
-		return d, err
-	}, func(context.Context, *driver) error { return nil })
-	return e, ctx.Err()
+	e, err := engine.Examine(ctx, url, o, nil)
+	return Examination(e), err
 }

@@ -58,24 +58,35 @@ var (
 	accountForm   = regexp.MustCompile(`^[a-z0-9]{3,24}$`)
 )
 
-// checked returns o with its defaults.
-func (o Options) checked() (Options, error) {
-	c := o
-	c.Account, c.Prefix = cmp.Or(c.Account, os.Getenv("AZURE_STORAGE_ACCOUNT")), cmp.Or(strings.Trim(c.Prefix, "/"), "leasehold")
-	c.Endpoint, c.Poll, c.Timeout = strings.TrimRight(c.Endpoint, "/"), cmp.Or(c.Poll, time.Second), cmp.Or(c.Timeout, 10*time.Second)
+func (o *Options) complete() error {
+	o.Account = cmp.Or(o.Account, os.Getenv("AZURE_STORAGE_ACCOUNT"))
 	switch {
-	case !containerForm.MatchString(c.container) || len(c.container) < 3 || len(c.container) > 63:
-		return c, fmt.Errorf("%w: %q is no name of a container", store.ErrInvalid, store.Excerpt(c.container))
-	case !accountForm.MatchString(c.Account):
-		return c, fmt.Errorf("%w: %q is no name of a storage account: give it in the URL (account=ACCOUNT), or in AZURE_STORAGE_ACCOUNT", store.ErrInvalid, store.Excerpt(c.Account))
+	case !containerForm.MatchString(o.container) || len(o.container) < 3 || len(o.container) > 63:
+		return fmt.Errorf("%w: %q is no name of a container", store.ErrInvalid, store.Excerpt(o.container))
+	case !accountForm.MatchString(o.Account):
+		return fmt.Errorf("%w: %q is no name of a storage account: give it in the URL (account=ACCOUNT), or in AZURE_STORAGE_ACCOUNT", store.ErrInvalid, store.Excerpt(o.Account))
 	}
-	return c, objects.Check(c.Prefix, c.Endpoint, c.Skew, c.Poll, c.Timeout)
+	return nil
 }
 
 // server returns the URL below which the containers are.
 func (o *Options) server() string {
 	return cmp.Or(o.Endpoint, "https://"+o.Account+".blob.core.windows.net")
 }
+
+var engine = objects.Engine[Options, *driver]{
+	Name: "azblob", Scheme: "azblob", Service: "Azure Blob Storage", Form: "CONTAINER/PREFIX?account=ACCOUNT", Credentials: "AZURE_STORAGE_KEY, or by a login to Entra ID", Server: "endpoint=https://HOST:PORT",
+	Common: func(o *Options) objects.Common {
+		return objects.Common{Bucket: &o.container, Prefix: &o.Prefix, Endpoint: &o.Endpoint, Skew: &o.Skew, Poll: &o.Poll, Timeout: &o.Timeout, Logger: &o.Logger}
+	},
+	Settings: []objects.Setting[Options]{
+		objects.Text("account", func(o *Options) *string { return &o.Account }),
+	},
+	Complete: (*Options).complete,
+	Connect:  connect,
+}
+
+func init() { engine.Register() }
 
 // Open makes a client of the container that a URL names, and tries whether it can write there,
 // and whether the server heeds conditions:
@@ -87,18 +98,13 @@ func (o *Options) server() string {
 // Open blocks for Options.Timeout at most. The error matches store.ErrInvalid if the URL or the
 // options are wrong, as a URL with credentials is. The store is safe for concurrent use.
 func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
-	c, err := parseURL(url, o)
-	if err != nil {
-		return nil, err
-	}
-	return objects.Open(ctx, "azblob", "azblob://"+c.container, recordstore.Options{Timeout: c.Timeout, Poll: c.Poll, Logger: c.Logger}, func(ctx context.Context) (*driver, error) { return connect(ctx, c) })
+	return engine.Open(ctx, url, o)
 }
 
 // connect makes a driver. It has not asked the server for anything yet.
 func connect(_ context.Context, o Options) (*driver, error) {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConnsPerHost = 64
-	d := &driver{o: o, node: "azblob://" + o.container + " at " + o.server(), client: objects.Client{HTTP: &http.Client{Transport: t}, Timeout: o.Timeout / 4, Say: say, Slow: slow}}
+	t := objects.Transport()
+	d := &driver{o: o, node: "azblob://" + o.container + " at " + o.server(), client: objects.Client{HTTP: &http.Client{Transport: t}, Timeout: o.Timeout / 4, Say: say, Conflict: conflict}}
 	if text := cmp.Or(o.Key, os.Getenv("AZURE_STORAGE_KEY")); text != "" {
 		key, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {

@@ -28,5 +28,4 @@
 //	driver.go   the driver of recordstore, and its requests
 //	open.go     Options, and making the client
 //	examine.go  what the doctor is told
-//	url.go      URLs
 package gcsstore

@@ -35,11 +35,11 @@ func (d *driver) Describe() store.Caps {
 	return c
 }
 
+// Node implements objects.Driver.
+func (d *driver) Node() string { return d.node }
+
 // absent is the generation of an object that does not exist.
 const absent = "0"
-
-// probeKey is the key for Open. Keys of records are hexadecimal or begin with h, so it is none.
-const probeKey = "probe"
 
 func (d *driver) object(key string) string { return d.o.Prefix + "/" + key }
 
@@ -64,14 +64,8 @@ func say(f *objects.Failure, body []byte) {
 	}
 }
 
-// slow reports whether the server asks for fewer requests. 429 is about one object.
-func slow(status int) bool { return status == http.StatusServiceUnavailable }
-
-// explain returns err as recordstore understands it.
-func explain(err error) error {
-	return objects.Explain(err, func(f *objects.Failure) bool {
-		return f.Res.StatusCode == http.StatusPreconditionFailed || f.Res.StatusCode == http.StatusConflict
-	})
+func conflict(f *objects.Failure) bool {
+	return f.Res.StatusCode == http.StatusPreconditionFailed || f.Res.StatusCode == http.StatusConflict
 }
 
 func (d *driver) bucket() string { return "/b/" + url.PathEscape(d.o.bucket) + "/o" }
@@ -79,19 +73,11 @@ func (d *driver) bucket() string { return "/b/" + url.PathEscape(d.o.bucket) + "
 // Read implements recordstore.Driver.
 func (d *driver) Read(ctx context.Context, key string) (recordstore.Item, error) {
 	value, res, err := d.do(ctx, http.MethodGet, "/storage/v1"+d.bucket()+"/"+url.PathEscape(d.object(key)), url.Values{"alt": {"media"}}, nil, nil)
-	if f := (*objects.Failure)(nil); errors.As(err, &f) && f.Res.StatusCode == http.StatusNotFound && !strings.Contains(f.Text, "bucket does not exist") {
-		floor, err := objects.FloorAt(f.Res)
-		return recordstore.Item{Version: absent, Floor: floor}, err
-	}
-	if err != nil {
-		return recordstore.Item{}, explain(err)
-	}
-	it := recordstore.Item{Value: value, Version: res.Header.Get("X-Goog-Generation")}
-	if it.Version == "" {
-		return recordstore.Item{}, recordstore.Refusal("the server sends no generation of the object %s", d.object(key))
-	}
-	objects.Dates(&it, res, d.o.Skew)
-	return it, nil
+	return objects.Item(value, res, err, missing, absent, "X-Goog-Generation", d.o.Skew)
+}
+
+func missing(f *objects.Failure) bool {
+	return f.Res.StatusCode == http.StatusNotFound && !strings.Contains(f.Text, "bucket does not exist")
 }
 
 // Write implements recordstore.Driver.
@@ -107,7 +93,7 @@ func (d *driver) Write(ctx context.Context, key string, value []byte, version st
 			}
 		}
 		if err != nil {
-			return "", explain(err)
+			return "", err
 		}
 		var o struct{ Generation string }
 		if err := json.Unmarshal(answer, &o); err != nil || o.Generation == "" {
@@ -142,53 +128,33 @@ func (d *driver) upload(key string, value []byte) (content string, body []byte) 
 
 // List implements recordstore.Driver.
 func (d *driver) List(ctx context.Context, each func(string, recordstore.Item) error) error {
-	return objects.List(ctx, d.keys, d.Read, each)
+	return objects.List(ctx, d.object(""), d.page, d.Read, each)
 }
 
-// keys sends the keys of all records to found.
-func (d *driver) keys(ctx context.Context, found chan<- string) error {
+func (d *driver) page(ctx context.Context, called string) (names []string, next string, err error) {
 	query := url.Values{"prefix": {d.object("")}}
-	for {
-		answer, err := objects.Again(ctx, func(ctx context.Context) ([]byte, error) {
-			answer, _, err := d.do(ctx, http.MethodGet, "/storage/v1"+d.bucket(), query, nil, nil)
-			return answer, explain(err)
-		})
-		if err != nil {
-			return err
-		}
-		var page struct {
-			Items         []struct{ Name string }
-			NextPageToken string
-		}
-		if err := json.Unmarshal(answer, &page); err != nil {
-			return err
-		}
-		names := func(yield func(string) bool) {
-			for _, o := range page.Items {
-				if !yield(o.Name) {
-					return
-				}
-			}
-		}
-		if err := objects.Send(ctx, found, d.object(""), names, probeKey); err != nil {
-			return err
-		}
-		if page.NextPageToken == "" {
-			return nil
-		}
-		query.Set("pageToken", page.NextPageToken)
+	if called != "" {
+		query.Set("pageToken", called)
 	}
+	answer, _, err := d.do(ctx, http.MethodGet, "/storage/v1"+d.bucket(), query, nil, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	var page struct {
+		Items         []struct{ Name string }
+		NextPageToken string
+	}
+	err = json.Unmarshal(answer, &page)
+	for _, o := range page.Items {
+		names = append(names, o.Name)
+	}
+	return names, page.NextPageToken, err
 }
 
 // Probe implements objects.Driver. The first time it takes about a second, since an object is
 // replaced that was just made.
 func (d *driver) Probe(ctx context.Context) error {
-	return objects.Conditions{
-		Node: d.node, IfAbsent: "ifGenerationMatch=0", IfSame: "ifGenerationMatch", Absent: absent, Other: "1", // no object has this generation
-		Write: func(ctx context.Context, version string) (string, error) {
-			return d.Write(ctx, probeKey, []byte("Leasehold tries here whether this server has conditional writes."), version, false)
-		},
-	}.Try(ctx)
+	return objects.Conditions{IfAbsent: "ifGenerationMatch=0", IfSame: "ifGenerationMatch", Absent: absent, Other: "1"}.Try(ctx, d, objects.ProbeKey) // no object has this generation
 }
 
 // Close implements recordstore.Driver.

@@ -49,20 +49,28 @@ const (
 	scope    = "https://www.googleapis.com/auth/devstorage.read_write"
 )
 
-// bucketForm leaves the length to checked: a program that is large for its counts would be made
+// bucketForm leaves the length to complete: a program that is large for its counts would be made
 // at each start.
 var bucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]+$`)
 
-// checked returns o with its defaults.
-func (o Options) checked() (Options, error) {
-	c := o
-	c.Prefix, c.Endpoint = cmp.Or(strings.Trim(c.Prefix, "/"), "leasehold"), strings.TrimRight(cmp.Or(c.Endpoint, endpoint), "/")
-	c.Poll, c.Timeout = cmp.Or(c.Poll, 2*time.Second), cmp.Or(c.Timeout, 20*time.Second)
-	if len(c.bucket) > 222 || !bucketForm.MatchString(c.bucket) {
-		return c, fmt.Errorf("%w: %q is no name of a bucket", store.ErrInvalid, store.Excerpt(c.bucket))
+func (o *Options) complete() error {
+	o.Endpoint, o.Poll, o.Timeout = cmp.Or(o.Endpoint, endpoint), cmp.Or(o.Poll, 2*time.Second), cmp.Or(o.Timeout, 20*time.Second)
+	if len(o.bucket) > 222 || !bucketForm.MatchString(o.bucket) {
+		return fmt.Errorf("%w: %q is no name of a bucket", store.ErrInvalid, store.Excerpt(o.bucket))
 	}
-	return c, objects.Check(c.Prefix, c.Endpoint, c.Skew, c.Poll, c.Timeout)
+	return nil
 }
+
+var engine = objects.Engine[Options, *driver]{
+	Name: "gcs", Scheme: "gs", Service: "Cloud Storage", Form: "BUCKET/PREFIX", Credentials: "a file that GOOGLE_APPLICATION_CREDENTIALS names", Server: "endpoint=https://HOST:PORT",
+	Common: func(o *Options) objects.Common {
+		return objects.Common{Bucket: &o.bucket, Prefix: &o.Prefix, Endpoint: &o.Endpoint, Skew: &o.Skew, Poll: &o.Poll, Timeout: &o.Timeout, Logger: &o.Logger}
+	},
+	Complete: (*Options).complete,
+	Connect:  connect,
+}
+
+func init() { engine.Register() }
 
 // Open makes a client of the bucket that a URL names, and tries whether it can write there, and
 // whether the server heeds generations:
@@ -78,24 +86,19 @@ func (o Options) checked() (Options, error) {
 // GOOGLE_APPLICATION_CREDENTIALS names, the login of gcloud, or the machine's service account.
 // None are sent to an Endpoint without TLS.
 func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
-	c, err := parseURL(url, o)
-	if err != nil {
-		return nil, err
-	}
-	return objects.Open(ctx, "gcs", "gs://"+c.bucket, recordstore.Options{Timeout: c.Timeout, Poll: c.Poll, Logger: c.Logger}, func(ctx context.Context) (*driver, error) { return connect(ctx, c) })
+	return engine.Open(ctx, url, o)
 }
 
 // connect makes a driver. It has not asked the server for anything yet.
 func connect(ctx context.Context, o Options) (*driver, error) {
-	d := &driver{o: o, node: "gs://" + o.bucket, client: objects.Client{HTTP: o.Client, Timeout: o.Timeout / 4, Say: say, Slow: slow}}
+	d := &driver{o: o, node: "gs://" + o.bucket, client: objects.Client{HTTP: o.Client, Timeout: o.Timeout / 4, Say: say, Conflict: conflict, OfOne: true}}
 	if o.Endpoint != endpoint {
 		d.node += " at " + o.Endpoint
 	}
 	if d.client.HTTP != nil {
 		return d, nil
 	}
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConnsPerHost = 64
+	t := objects.Transport()
 	d.client.HTTP = &http.Client{Transport: t}
 	if strings.HasPrefix(o.Endpoint, "http:") {
 		return d, nil

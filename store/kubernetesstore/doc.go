@@ -31,5 +31,4 @@
 //	open.go     Options, and making the client
 //	examine.go  what the doctor is told
 //	rights.go   the Role that a user needs
-//	url.go      URLs
 package kubernetesstore

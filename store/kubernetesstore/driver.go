@@ -21,6 +21,8 @@ type driver struct {
 	client objects.Client
 	server string // URL
 	node   string // names the server and the namespace in errors
+	// unverified reports that the client does not check whom it talks to.
+	unverified bool
 }
 
 var (
@@ -34,6 +36,9 @@ var (
 func (d *driver) Describe() store.Caps {
 	return store.Caps{Engine: "kubernetes", Reach: "network", Clock: "each client's own, from when it sees a lease", Class: store.CrashSafe}
 }
+
+// Node implements objects.Driver.
+func (d *driver) Node() string { return d.node }
 
 // MaxLen implements recordstore.Bounded. All annotations of an object together have 256 KiB at most, and a
 // few KiB are left to others.
@@ -82,15 +87,7 @@ func say(f *objects.Failure, body []byte) {
 	}
 }
 
-// slow reports whether the server asks for fewer requests.
-func slow(status int) bool {
-	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
-}
-
-// explain returns err as recordstore understands it.
-func explain(err error) error {
-	return objects.Explain(err, func(f *objects.Failure) bool { return f.Res.StatusCode == http.StatusConflict })
-}
+func conflict(f *objects.Failure) bool { return f.Res.StatusCode == http.StatusConflict }
 
 // missing reports whether a server says that something does not exist.
 func missing(err error) bool {
@@ -116,7 +113,7 @@ func (d *driver) Read(ctx context.Context, key string) (recordstore.Item, error)
 		return it, err
 	}
 	if err != nil {
-		return recordstore.Item{}, explain(err)
+		return recordstore.Item{}, err
 	}
 	return o.item(res.Header.Get("Date"), d.o.Skew)
 }
@@ -125,7 +122,7 @@ func (d *driver) Read(ctx context.Context, key string) (recordstore.Item, error)
 func (d *driver) floor(ctx context.Context, key string) (uint64, error) {
 	l, _, err := do[list](ctx, d, http.MethodGet, d.leases("", url.Values{"fieldSelector": {"metadata.name=" + key}}), nil)
 	if err != nil {
-		return 0, explain(err)
+		return 0, err
 	}
 	return revision(l.Metadata.ResourceVersion)
 }
@@ -155,7 +152,7 @@ func (d *driver) WriteChange(ctx context.Context, key string, value []byte, vers
 	o.holdBy(c)
 	answer, _, err := do[object](ctx, d, method, d.leases(to, url.Values{"fieldManager": {manager}}), o)
 	if err != nil {
-		return "", explain(err)
+		return "", err
 	}
 	return answer.version()
 }
@@ -172,7 +169,7 @@ func (d *driver) List(ctx context.Context, each func(string, recordstore.Item) e
 		var res *http.Response
 		page, err := objects.Again(ctx, func(ctx context.Context) (l *list, err error) {
 			l, res, err = do[list](ctx, d, http.MethodGet, d.leases("", query), nil)
-			return l, explain(err)
+			return l, err
 		})
 		if f := (*objects.Failure)(nil); errors.As(err, &f) && f.Res.StatusCode == http.StatusGone && query.Has("continue") {
 			query.Del("continue") // etcd has forgotten that revision, so the list begins anew

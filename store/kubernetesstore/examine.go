@@ -3,7 +3,6 @@ package kubernetesstore
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/objects"
@@ -34,27 +33,16 @@ type Examination struct {
 // that others use. It blocks for a few times Options.Timeout at most. The error is about the
 // URL and the options; what is wrong with the server is in the result.
 func Examine(ctx context.Context, url string, o *Options) (Examination, error) {
-	c, err := parseURL(url, o)
-	if err != nil {
-		return Examination{}, err
-	}
-	e := Examination{Node: "namespace " + c.namespace}
-	config, err := c.config()
-	if err != nil {
-		e.Unusable = err
-		return e, nil
-	}
-	c.Config = config
-	e.Unverified = config.Insecure || !strings.HasPrefix(config.Host, "https:")
-	e.Took, e.Unusable = objects.Examine(ctx, c.Timeout, func(ctx context.Context) (*driver, error) {
-		d, err := connect(c)
-		if err != nil {
-			return nil, err
+	var x Examination
+	e, err := engine.Examine(ctx, url, o, func(ctx context.Context, d *driver) error {
+		x.Unverified = d.unverified
+		if err := d.ask(ctx, &x); err != nil {
+			return err
 		}
-		e.Node, e.Class = d.node, d.Describe().Class
-		return d, d.ask(ctx, &e)
-	}, func(ctx context.Context, d *driver) error { return d.conflicts(ctx) })
-	return e, ctx.Err()
+		return d.conflicts(ctx)
+	})
+	x.Node, x.Class, x.Took, x.Unusable = e.Node, e.Class, e.Took, e.Unusable
+	return x, err
 }
 
 // ask finds out the version of the server and the rights.
@@ -77,7 +65,7 @@ func (d *driver) ask(ctx context.Context, e *Examination) error {
 		ask.Spec.ResourceAttributes = map[string]string{"group": "coordination.k8s.io", "resource": "leases", "namespace": d.o.namespace, "verb": verb}
 		told, err := objects.Again(ctx, func(ctx context.Context) (*review, error) {
 			told, _, err := do[review](ctx, d, http.MethodPost, d.server+"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", ask)
-			return told, explain(err)
+			return told, err
 		})
 		if err != nil {
 			return err
@@ -93,9 +81,6 @@ func (d *driver) ask(ctx context.Context, e *Examination) error {
 // version that does not.
 func (d *driver) conflicts(ctx context.Context) error {
 	return objects.Conditions{
-		Node: d.node, IfAbsent: "that an object exists", IfSame: "resourceVersion", Absent: absent, Other: `{"metadata":{"uid":"none","resourceVersion":"1"}}`, // no Lease has this revision
-		Write: func(ctx context.Context, version string) (string, error) {
-			return d.Write(ctx, probeKey, []byte(time.Now().String()), version, false)
-		},
-	}.Try(ctx)
+		IfAbsent: "that an object exists", IfSame: "resourceVersion", Absent: absent, Other: `{"metadata":{"uid":"none","resourceVersion":"1"}}`, // no Lease has this revision
+	}.Try(ctx, d, probeKey)
 }

@@ -41,26 +41,29 @@ type Options struct {
 	namespace string // from the URL
 }
 
-// poll is how often a waiter looks whose API server does not push, and look how often if it does.
-const (
-	poll = time.Second
-	look = 10 * time.Second
-)
-
 var namespaceForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
-// checked returns o with its defaults.
-func (o Options) checked() (Options, error) {
-	c := o
-	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
-	switch {
-	case len(c.namespace) > 63 || !namespaceForm.MatchString(c.namespace):
-		return c, fmt.Errorf("%w: %q is no name of a namespace", store.ErrInvalid, store.Excerpt(c.namespace))
-	case c.Skew < 0 || c.Timeout < 0:
-		return c, fmt.Errorf("%w: skew and timeout cannot be negative", store.ErrInvalid)
+func (o *Options) complete() error {
+	if len(o.namespace) > 63 || !namespaceForm.MatchString(o.namespace) {
+		return fmt.Errorf("%w: %q is no name of a namespace", store.ErrInvalid, store.Excerpt(o.namespace))
 	}
-	return c, nil
+	return nil
 }
+
+var engine = objects.Engine[Options, *driver]{
+	Name: "kubernetes", Scheme: "kubernetes", Service: "Kubernetes", Form: "NAMESPACE", Credentials: "a kubeconfig, or by the pod's service account", Server: "a context of a kubeconfig",
+	Common: func(o *Options) objects.Common {
+		return objects.Common{Bucket: &o.namespace, Skew: &o.Skew, Timeout: &o.Timeout, Logger: &o.Logger}
+	},
+	Settings: []objects.Setting[Options]{
+		objects.Text("context", func(o *Options) *string { return &o.Context }),
+		objects.Text("kubeconfig", func(o *Options) *string { return &o.Kubeconfig }),
+	},
+	Complete: (*Options).complete,
+	Connect:  connect,
+}
+
+func init() { engine.Register() }
 
 // Open makes a client of the API server, and tries whether it can look at locks in the
 // namespace that a URL names:
@@ -71,11 +74,7 @@ func (o Options) checked() (Options, error) {
 // blocks for Options.Timeout at most. The error matches store.ErrInvalid if the URL or the
 // options are wrong, as a URL with credentials is. The store is safe for concurrent use.
 func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
-	c, err := parseURL(url, o)
-	if err != nil {
-		return nil, err
-	}
-	return objects.Open(ctx, "kubernetes", "namespace "+c.namespace, recordstore.Options{Timeout: c.Timeout, Poll: poll, Look: look, Logger: c.Logger}, func(context.Context) (*driver, error) { return connect(c) })
+	return engine.Open(ctx, url, o)
 }
 
 // config returns the server and the credentials.
@@ -93,7 +92,7 @@ func (o *Options) config() (*rest.Config, error) {
 }
 
 // connect makes a driver. It has not asked the server for anything yet.
-func connect(o Options) (*driver, error) {
+func connect(_ context.Context, o Options) (*driver, error) {
 	config, err := o.config()
 	if err != nil {
 		return nil, err
@@ -108,10 +107,11 @@ func connect(o Options) (*driver, error) {
 		return nil, recordstore.Refusal("%w", err)
 	}
 	return &driver{
-		o: o, server: strings.TrimRight(server.String(), "/"), node: "namespace " + o.namespace + " at " + server.Host,
+		o: o, server: strings.TrimRight(server.String(), "/"), node: "kubernetes://" + o.namespace + " at " + server.Host,
+		unverified: config.Insecure || server.Scheme != "https",
 		client: objects.Client{
 			HTTP:    &http.Client{Transport: client.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-			Timeout: o.Timeout / 4, Say: say, Slow: slow, Untrusted: untrusted,
+			Timeout: o.Timeout / 4, Say: say, Conflict: conflict, Untrusted: untrusted,
 		},
 	}, nil
 }

@@ -28,7 +28,7 @@ var verbs = map[Use][]string{
 // the namespace that a URL names. Both have the account's name. The error matches
 // store.ErrInvalid.
 func Rights(url, account string, use Use) (string, error) {
-	o, err := parseURL(url, nil)
+	o, err := engine.Options(url, nil)
 	if err != nil {
 		return "", err
 	}

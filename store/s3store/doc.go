@@ -31,5 +31,4 @@
 //	probe.go    whether a server heeds conditions
 //	examine.go  what the doctor is told
 //	open.go     Options, and making the client
-//	url.go      URLs
 package s3store

@@ -35,14 +35,15 @@ func (d *driver) Describe() store.Caps {
 	return c
 }
 
+// Node implements objects.Driver.
+func (d *driver) Node() string { return d.node }
+
 // absent is the version of a record that does not exist.
 const absent = ""
 
-// Keys of records are hexadecimal or begin with h, so these are none.
-const (
-	probeKey = "probe" // for Open
-	raceKey  = "race"  // for Examine
-)
+// raceKey is the key of the object for Examine. Keys of records are hexadecimal or begin with h, so it
+// is none.
+const raceKey = "race"
 
 func (d *driver) object(key string) *string { return aws.String(d.o.Prefix + "/" + key) }
 
@@ -116,46 +117,31 @@ func (d *driver) Write(ctx context.Context, key string, value []byte, version st
 
 // List implements recordstore.Driver.
 func (d *driver) List(ctx context.Context, each func(string, recordstore.Item) error) error {
-	return objects.List(ctx, d.keys, d.Read, each)
+	return objects.List(ctx, *d.object(""), d.page, d.Read, each, raceKey)
 }
 
-// keys sends the keys of all records to found.
-func (d *driver) keys(ctx context.Context, found chan<- string) error {
-	prefix := *d.object("")
-	in := &s3.ListObjectsV2Input{Bucket: &d.o.bucket, Prefix: &prefix}
-	for {
-		page, err := objects.Again(ctx, func(ctx context.Context) (*s3.ListObjectsV2Output, error) { return d.page(ctx, in) })
-		if err != nil {
-			return err
-		}
-		names := func(yield func(string) bool) {
-			for _, o := range page.Contents {
-				if !yield(aws.ToString(o.Key)) {
-					return
-				}
-			}
-		}
-		if err := objects.Send(ctx, found, prefix, names, probeKey, raceKey); err != nil {
-			return err
-		}
-		if in.ContinuationToken = page.NextContinuationToken; !aws.ToBool(page.IsTruncated) || in.ContinuationToken == nil {
-			return nil
-		}
-	}
-}
-
-func (d *driver) page(ctx context.Context, in *s3.ListObjectsV2Input) (*s3.ListObjectsV2Output, error) {
+func (d *driver) page(ctx context.Context, called string) (names []string, next string, err error) {
 	if err := d.pace.Wait(ctx); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	ctx, cancel := d.request(ctx)
 	defer cancel()
+	in := &s3.ListObjectsV2Input{Bucket: &d.o.bucket, Prefix: d.object("")}
+	if called != "" {
+		in.ContinuationToken = &called
+	}
 	page, err := d.client.ListObjectsV2(ctx, in)
 	d.heard(err)
 	if err != nil {
-		return nil, explain(err)
+		return nil, "", explain(err)
 	}
-	return page, nil
+	for _, o := range page.Contents {
+		names = append(names, aws.ToString(o.Key))
+	}
+	if aws.ToBool(page.IsTruncated) {
+		next = aws.ToString(page.NextContinuationToken)
+	}
+	return names, next, nil
 }
 
 // Close implements recordstore.Driver.

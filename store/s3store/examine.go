@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/objects"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -28,20 +27,10 @@ type Examination struct {
 // times Options.Timeout at most. The error is about the URL and the options; what is wrong with the
 // server is in the result.
 func Examine(ctx context.Context, url string, o *Options) (Examination, error) {
-	c, err := parseURL(url, o)
-	if err != nil {
-		return Examination{}, err
-	}
-	e := Examination{Node: "s3://" + c.bucket}
-	e.Took, e.Unusable = objects.Examine(ctx, c.Timeout, func(ctx context.Context) (*driver, error) {
-		d, err := connect(ctx, c)
-		if err == nil {
-			e.Node, e.Class = d.node, d.Describe().Class
-		}
-		return d, err
-	}, func(ctx context.Context, d *driver) (err error) {
-		e.Racy, err = d.race(ctx)
+	var racy bool
+	e, err := engine.Examine(ctx, url, o, func(ctx context.Context, d *driver) (err error) {
+		racy, err = d.race(ctx)
 		return err
 	})
-	return e, ctx.Err()
+	return Examination{Node: e.Node, Class: e.Class, Racy: racy, Took: e.Took, Unusable: e.Unusable}, err
 }

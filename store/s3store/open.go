@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -57,20 +56,33 @@ type Options struct {
 	bucket string // from the URL
 }
 
-// bucketForm leaves the length to checked: a program that is large for its counts would be made
+// bucketForm leaves the length to complete: a program that is large for its counts would be made
 // at each start.
 var bucketForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]+$`)
 
-// checked returns o with its defaults.
-func (o Options) checked() (Options, error) {
-	c := o
-	c.Prefix = cmp.Or(strings.Trim(c.Prefix, "/"), "leasehold")
-	c.Poll, c.Timeout = cmp.Or(c.Poll, time.Second), cmp.Or(c.Timeout, 10*time.Second)
-	if len(c.bucket) > 255 || !bucketForm.MatchString(c.bucket) {
-		return c, fmt.Errorf("%w: %q is no name of a bucket", store.ErrInvalid, store.Excerpt(c.bucket))
+func (o *Options) complete() error {
+	if len(o.bucket) > 255 || !bucketForm.MatchString(o.bucket) {
+		return fmt.Errorf("%w: %q is no name of a bucket", store.ErrInvalid, store.Excerpt(o.bucket))
 	}
-	return c, objects.Check(c.Prefix, c.Endpoint, c.Skew, c.Poll, c.Timeout)
+	return nil
 }
+
+var engine = objects.Engine[Options, *driver]{
+	Name: "s3", Scheme: "s3", Service: "S3", Form: "BUCKET/PREFIX?region=REGION", Credentials: "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or in a profile", Server: "endpoint=https://HOST:PORT",
+	Common: func(o *Options) objects.Common {
+		return objects.Common{Bucket: &o.bucket, Prefix: &o.Prefix, Endpoint: &o.Endpoint, Skew: &o.Skew, Poll: &o.Poll, Timeout: &o.Timeout, Logger: &o.Logger}
+	},
+	Settings: []objects.Setting[Options]{
+		objects.Text("region", func(o *Options) *string { return &o.Region }),
+		objects.Text("profile", func(o *Options) *string { return &o.Profile }),
+		objects.True("virtual_host", func(o *Options) *bool { return &o.VirtualHost }),
+		objects.True("durable", func(o *Options) *bool { return &o.Durable }),
+	},
+	Complete: (*Options).complete,
+	Connect:  connect,
+}
+
+func init() { engine.Register() }
 
 // Open makes a client of the bucket that a URL names, and tries whether its server heeds
 // conditions:
@@ -87,11 +99,7 @@ func (o Options) checked() (Options, error) {
 // environment, the shared configuration, or the machine. They are fetched again before they
 // end.
 func Open(ctx context.Context, url string, o *Options) (*store.Store, error) {
-	c, err := parseURL(url, o)
-	if err != nil {
-		return nil, err
-	}
-	return objects.Open(ctx, "s3", "s3://"+c.bucket, recordstore.Options{Timeout: c.Timeout, Poll: c.Poll, Logger: c.Logger}, func(ctx context.Context) (*driver, error) { return connect(ctx, c) })
+	return engine.Open(ctx, url, o)
 }
 
 // connect makes a driver. It has not asked the server for anything yet.

@@ -12,12 +12,7 @@ import (
 
 // Probe implements objects.Driver.
 func (d *driver) Probe(ctx context.Context) error {
-	return objects.Conditions{
-		Node: d.node, IfAbsent: "If-None-Match", IfSame: "If-Match", Absent: absent, Other: `"` + rand.Text() + `"`,
-		Write: func(ctx context.Context, version string) (string, error) {
-			return d.Write(ctx, probeKey, []byte("Leasehold tries here whether this server has conditional writes. "+rand.Text()), version, false)
-		},
-	}.Try(ctx)
+	return objects.Conditions{IfAbsent: "If-None-Match", IfSame: "If-Match", Absent: absent, Other: `"` + rand.Text() + `"`}.Try(ctx, d, objects.ProbeKey)
 }
 
 // race has writes compete that expect the same version. It reports whether the server has

@@ -15,19 +15,19 @@ func TestParseURL(t *testing.T) {
 		"kubernetes://a-1/": {},
 		"kubernetes://jobs?context=prod&kubeconfig=/etc/k&skew=1m&timeout=9s": {Context: "prod", Kubeconfig: "/etc/k", Skew: time.Minute, Timeout: 9 * time.Second},
 	} {
-		o, err := parseURL(url, nil)
+		o, err := engine.Options(url, nil)
 		if err != nil {
 			t.Errorf("%s: %v", url, err)
 			continue
 		}
 		want.namespace = o.namespace
-		want, _ = want.checked()
+		want, _ = engine.Options("kubernetes://"+o.namespace, &want)
 		if o != want || !strings.HasPrefix(url[len("kubernetes://"):], o.namespace) {
 			t.Errorf("%s: %+v, want %+v", url, o, want)
 		}
 	}
 	for _, url := range []string{"", "kubernetes:", "kubernetes://", "s3://aaa", "kubernetes://Jobs", "kubernetes://a.b", "kubernetes://me:hush@bbb", "kubernetes://bbb/a", "kubernetes://bbb:6443", "kubernetes://bbb?x=1", "kubernetes://bbb?skew=5", "kubernetes://bbb?skew=-5s", "kubernetes://bbb#x"} {
-		if _, err := parseURL(url, nil); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "hush") {
+		if _, err := engine.Options(url, nil); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%q: %v, want an error that matches ErrInvalid and has no secret", url, err)
 		}
 	}
@@ -36,7 +36,7 @@ func TestParseURL(t *testing.T) {
 // What the options say is added to what the URL says, and must not contradict it.
 func TestOptionsBesideTheURL(t *testing.T) {
 	const url = "kubernetes://bbb?timeout=3s"
-	o, err := parseURL(url, &Options{Skew: time.Minute, Timeout: 3 * time.Second})
+	o, err := engine.Options(url, &Options{Skew: time.Minute, Timeout: 3 * time.Second})
 	if err != nil || o.Skew != time.Minute || o.Timeout != 3*time.Second {
 		t.Errorf("options beside the URL: %+v, %v", o, err)
 	}
