@@ -66,7 +66,7 @@ func breakAll(t *testing.T, name string, stores ...*engine) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if there, _, err := tr.Delete(t.Context(), tr.dir(name)); err != nil || !there {
+		if there, _, err := tr.Delete(t.Context(), tr.dir(name), zk.AnyVersion); err != nil || !there {
 			t.Fatalf("delete the lock's node: %v, %v", there, err)
 		}
 	}

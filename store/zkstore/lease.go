@@ -41,6 +41,9 @@ func newLease(name string, p *place) *lease {
 // grant returns what the owner of the lease is granted.
 func (l *lease) grant() store.Grant { return store.Grant{Token: l.token, Slot: l.slot} }
 
+// is reports whether the token is that of the lease, also after a downgrade that is under way.
+func (l *lease) is(token fence.Token) bool { return token == l.token || token == downgraded(l.token) }
+
 // keep remembers what the node of place p has, unless the lease has moved. A later write may have been
 // remembered already: an attempt that others have joined stays without a name.
 func (l *lease) keep(p *place, rec record) {
@@ -61,8 +64,8 @@ func (l *lease) keep(p *place, rec record) {
 	}
 }
 
-// add keeps a lease for ttl. expire is called with its place once it was removed because
-// that has passed.
+// add keeps a lease for ttl, unless it has moved since. expire is called with its place once it was
+// removed because that has passed.
 func (t *leases) add(l *lease, ttl time.Duration, expire func(*place)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,6 +76,9 @@ func (t *leases) add(l *lease, ttl time.Duration, expire func(*place)) {
 		t.all = make(map[leaseKey]*lease)
 	}
 	if old := t.all[l.key]; old != nil {
+		if old.place.Load().czxid > l.place.Load().czxid {
+			return
+		}
 		old.timer.Stop()
 	}
 	l.until = time.Now().Add(ttl)

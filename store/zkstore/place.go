@@ -21,7 +21,7 @@ type place struct {
 	dir string
 	numbered
 	mark   string // of the node that was asked for, or empty
-	czxid  int64  // 0 until the node was made
+	czxid  int64  // of the node; 0 until it was made
 	record record
 	early  *lineup    // the queue as it was listed with the last request, or nil
 	after  *lastPlace // that is gone, or nil
@@ -163,7 +163,7 @@ func (p *place) countAnew() error {
 	if _, _, err := p.delete(ctx); err != nil { // or it goes with the session
 		return err
 	}
-	if _, _, err := p.Delete(ctx, p.dir); err != nil {
+	if _, _, err := p.Delete(ctx, p.dir, zk.AnyVersion); err != nil {
 		return fmt.Errorf("ZooKeeper has no more numbers for places in %s: they begin again once nobody has a place there and the node is removed: %w", p.dir, err)
 	}
 	return zk.ErrNoNode
@@ -223,7 +223,7 @@ func (p *place) removeNow(ctx context.Context) error {
 
 // delete deletes the node, as zk.Session.Delete does.
 func (p *place) delete(ctx context.Context) (there bool, zxid int64, err error) {
-	there, zxid, err = p.Delete(ctx, p.path())
+	there, zxid, err = p.Delete(ctx, p.path(), zk.AnyVersion)
 	return there, zxid, explain(err, p.path())
 }
 

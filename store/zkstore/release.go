@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
 // Release implements driver.Engine: it removes the owner's place. The place may be in a
@@ -28,7 +29,8 @@ func (s *engine) release(ctx context.Context, r store.ReleaseRequest) (done bool
 		return false, nil
 	}
 	h := s.leases.get(leaseKey{r.Name, r.Owner})
-	if h != nil && !h.place.Load().Ended() {
+	// An undo reads the place, since another attempt may be joining the lease.
+	if h != nil && !r.Undo && !h.place.Load().Ended() {
 		p := h.place.Load()
 		if p.record.isOfAnother(r) {
 			return false, nil
@@ -54,11 +56,15 @@ func (s *engine) release(ctx context.Context, r store.ReleaseRequest) (done bool
 		if err != nil || !ok || f.record.isOfAnother(r) {
 			return false, err
 		}
-		// A renewal through another handle may move the place in between.
-		there, _, err := t.Delete(ctx, t.dir(r.Name)+"/"+f.name)
-		if there || err != nil {
-			return there && f.held(), explain(err, t.dir(r.Name))
+		// A renewal through another handle may move the place in between, and another attempt join.
+		there, _, err := t.Delete(ctx, t.dir(r.Name)+"/"+f.name, f.version)
+		if !there || errors.Is(err, zk.ErrBadVersion) {
+			continue
 		}
+		if err == nil && h != nil {
+			s.leases.remove(h)
+		}
+		return f.held(), explain(err, t.dir(r.Name))
 	}
 }
 

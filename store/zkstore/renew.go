@@ -123,10 +123,10 @@ func (s *engine) renew(ctx context.Context, l store.Lease, start clock.Instant, 
 				return err
 			}
 		}
-		if h != nil && h.token != tokenOf(f.record, f.czxid) { // it is a later lease of the owner
+		if h != nil && !h.is(tokenOf(f.record, f.czxid)) { // it is a later lease of the owner
 			return gone()
 		}
-		moved, err := s.move(ctx, ss, f, l, start, c, h)
+		moved, err := s.move(ctx, ss, f, l, start, c)
 		if moved || err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (s *engine) renewInPlace(ctx context.Context, h *lease, l store.Lease, star
 
 // move makes the place anew in a session of this store, with the same number, in one
 // transaction. It returns false if the place has changed meanwhile.
-func (s *engine) move(ctx context.Context, ss tree, f found, l store.Lease, start clock.Instant, c change, old *lease) (bool, error) {
+func (s *engine) move(ctx context.Context, ss tree, f found, l store.Lease, start clock.Instant, c change) (bool, error) {
 	rec, to := f.record, f.numbered
 	rec.Token = tokenOf(f.record, f.czxid)
 	rec.TTL = max(rec.TTL, l.TTL)
@@ -197,7 +197,7 @@ func (s *engine) move(ctx context.Context, ss tree, f found, l store.Lease, star
 		rec = rec.first(to, f.czxid)
 	}
 	to.name = placeName(newMark(l.Owner), to.spec, to.weight) + f.digits()
-	p := &place{tree: ss, dir: ss.dir(l.Name), record: rec, czxid: f.czxid, numbered: to}
+	p := &place{tree: ss, dir: ss.dir(l.Name), record: rec, numbered: to}
 	// Once sent, the transaction counts, even if the caller gives up.
 	lasting := context.WithoutCancel(ctx)
 	var moved bool
@@ -208,10 +208,7 @@ func (s *engine) move(ctx context.Context, ss tree, f found, l store.Lease, star
 		if moved, err = ss.replace(lasting, p, p.dir+"/"+f.name, f.version); !moved {
 			return
 		}
-		if old != nil {
-			s.leases.remove(old)
-		}
-		s.keep(l, p)
+		s.keep(l, p) // instead of the one that moved
 	})
 	select {
 	case <-done:

@@ -149,7 +149,7 @@ func (t tree) find(ctx context.Context, name, owner string) (f found, ok bool, e
 	}
 }
 
-// replace makes the node of p and deletes another, in one transaction. It returns false if
+// replace makes the node of p, notes its zxid, and deletes another, in one transaction. It returns false if
 // the other is gone or has changed since that version. It writes to the other first, so that
 // watches on that announce a change, and not its end (see watched.handedOver).
 func (t tree) replace(ctx context.Context, p *place, other string, version int32) (bool, error) {
@@ -158,9 +158,10 @@ func (t tree) replace(ctx context.Context, p *place, other string, version int32
 		if err != nil {
 			return false, err
 		}
-		switch _, err := a[0].Each(3); {
+		switch parts, err := a[0].Each(3); {
 		case err == nil:
-			return true, nil
+			_, p.czxid, err = parts[2].Created()
+			return true, err
 		case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrBadVersion):
 			return false, nil
 		case !zk.Broken(err):
@@ -169,7 +170,8 @@ func (t tree) replace(ctx context.Context, p *place, other string, version int32
 		if err := t.Sync(ctx); err != nil {
 			return false, err
 		}
-		if _, ok, err := t.Get(ctx, p.path()); err != nil || ok {
+		if n, ok, err := t.Get(ctx, p.path()); err != nil || ok {
+			p.czxid = n.Czxid
 			return ok, err
 		}
 	}

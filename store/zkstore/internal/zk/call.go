@@ -90,11 +90,11 @@ func (ss *Session) Get(ctx context.Context, path string) (n Node, ok bool, err e
 // Sync waits until the server knows what the leader knows now.
 func (ss *Session) Sync(ctx context.Context) error { return ss.Do(ctx, Sync(ss.pool.o.Base)) }
 
-// Delete deletes a node. there is false if there was none, and true if there was one or
+// Delete deletes a node of that version. there is false if there was none, and true if there was one or
 // may have been one. zxid is that of the transaction, 0 if it is not known.
-func (ss *Session) Delete(ctx context.Context, path string) (there bool, zxid int64, err error) {
+func (ss *Session) Delete(ctx context.Context, path string, version int32) (there bool, zxid int64, err error) {
 	for unsure := false; ; unsure = true {
-		a, err := ss.Once(ctx, Delete(path, AnyVersion))
+		a, err := ss.Once(ctx, Delete(path, version))
 		switch {
 		case err != nil:
 			return true, 0, err
