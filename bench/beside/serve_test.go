@@ -2,8 +2,9 @@ package beside
 
 import (
 	"bufio"
+	"bytes"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/httpapi"
+	"github.com/leasehold-dev/leasehold/internal/statejson"
 	"github.com/leasehold-dev/leasehold/internal/testenv/child"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/port"
@@ -43,18 +46,33 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// grant is as long as an answer to acquire.
-const grant = `{"name":"bench/12","owner":"0123456789abcdefghijklmnopq","token":1764384000123456,"slot":0,"at_ms":0,"valid_ms":29698}` + "\n"
+// granted is as long as an answer to acquire.
+var granted = httpapi.Grant{LockName: statejson.NameOf("bench/12"), Owner: "0123456789abcdefghijklmnopq", Token: 1764384000123456, Valid: 29698}
 
-// answerAtOnce is the least that a server over HTTP does: it reads a body, and answers.
+// answerAtOnce is the least that a server of locks over HTTP does: it reads a body, and answers.
 func answerAtOnce(w http.ResponseWriter, r *http.Request) {
-	io.Copy(io.Discard, r.Body)
+	body, _ := io.ReadAll(r.Body)
 	w.Header().Set("Content-Type", "application/json")
-	if strings.HasSuffix(r.URL.Path, "/release") {
+	switch {
+	case r.URL.Path == "/v1/store":
+		json.NewEncoder(w).Encode(httpapi.CapsOf(memstore.New(nil)))
+	case r.URL.Path == "/v1/batch":
+		var lines []byte
+		n := 0
+		for ask := range bytes.Lines(body) {
+			reply := httpapi.Reply{Line: n}
+			if bytes.Contains(ask, []byte(`"acquire"`)) {
+				reply.Grant = &granted
+			}
+			lines = reply.AppendLine(lines)
+			n++
+		}
+		w.Write(lines)
+	case strings.HasSuffix(r.URL.Path, "/release"):
 		w.WriteHeader(http.StatusNoContent)
-		return
+	default:
+		json.NewEncoder(w).Encode(granted)
 	}
-	io.WriteString(w, grant)
 }
 
 // launch starts a server that listens at an address of its own, and returns the address once it
@@ -165,8 +183,8 @@ func ofStore(st *store.Store) func() func(string) error {
 
 // BenchmarkServe measures acquire and release with 64 goroutines: of a store used directly, and of
 // the same store behind "leasehold serve", with goroutines that share a store and so requests, or
-// that have one each ("apart"); of a server that does nothing, which is what HTTP
-// itself costs; and of dflockd in its own protocol, if DFLOCKD names the program. Run it with
+// that have one each ("apart"); of a server that keeps nothing and answers fixed texts ("floor"), which
+// is what the client and HTTP themselves cost; and of dflockd in its own protocol, if DFLOCKD names the program. Run it with
 // -benchtime 2s -count 5, and compare medians. On a machine that is busy otherwise, compare the
 // processor time of all processes, cpu-us/op.
 func BenchmarkServe(b *testing.B) {
@@ -175,52 +193,29 @@ func BenchmarkServe(b *testing.B) {
 	memory := memstore.New(nil)
 	b.Cleanup(func() { memory.Close() })
 	b.Run("memory/direct", func(b *testing.B) { pairs(b, ofStore(memory)) })
-	b.Run("memory/http", func(b *testing.B) { pairs(b, ofStore(overHTTP(b, serves(b, binary, "memory:")))) })
 	b.Run("redis/direct", func(b *testing.B) { pairs(b, ofStore(overRedis(b, redis))) })
-	b.Run("redis/http", func(b *testing.B) {
-		pairs(b, ofStore(overHTTP(b, serves(b, binary, "redis://"+redis+"?node_timeout=5s"))))
-	})
-	for name, url := range map[string]string{"memory": "memory:", "redis": "redis://" + redis + "?node_timeout=5s"} {
+	servers := map[string]func(b *testing.B) (address string){
+		"memory": func(b *testing.B) string { return serves(b, binary, "memory:") },
+		"redis":  func(b *testing.B) string { return serves(b, binary, "redis://"+redis+"?node_timeout=5s") },
+		"floor": func(b *testing.B) string {
+			return launch(b, func(address string) *exec.Cmd {
+				cmd := exec.Command(os.Args[0])
+				cmd.Env = append(os.Environ(), floorVar+"="+address)
+				return cmd
+			})
+		},
+	}
+	for name, server := range servers {
+		b.Run(name+"/http", func(b *testing.B) { pairs(b, ofStore(overHTTP(b, server(b)))) })
 		b.Run(name+"/apart", func(b *testing.B) {
-			address := serves(b, binary, url)
+			address := server(b)
 			pairs(b, func() func(string) error { return ofStore(overHTTP(b, address))() })
 		})
 	}
-	b.Run("floor/http", func(b *testing.B) {
-		address := launch(b, func(address string) *exec.Cmd {
-			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), floorVar+"="+address)
-			return cmd
-		})
-		t := &http.Transport{MaxIdleConnsPerHost: 128}
-		defer t.CloseIdleConnections()
-		pairs(b, func() func(string) error { return ofFloor(t, "http://"+address) })
-	})
 	b.Run("dflockd", func(b *testing.B) {
 		address := dflockd(b)
 		pairs(b, func() func(string) error { return ofDflockd(b, address) })
 	})
-}
-
-// ofFloor sends what a store over HTTP sends.
-func ofFloor(t *http.Transport, base string) func(string) error {
-	post := func(path, body string) error {
-		r, err := http.NewRequest(http.MethodPost, base+path, strings.NewReader(body))
-		if err != nil {
-			return err
-		}
-		resp, err := t.RoundTrip(r)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		_, err = io.Copy(io.Discard, resp.Body)
-		return err
-	}
-	const lease = `{"owner":"0123456789abcdefghijklmnopq","ttl_ms":30000,"meta":"","call":"0123456789abcdefghijklmnopq"}`
-	return func(name string) error {
-		return errors.Join(post("/v1/locks/"+name+"/acquire", lease), post("/v1/locks/"+name+"/release", lease))
-	}
 }
 
 func dflockd(tb testing.TB) string {
