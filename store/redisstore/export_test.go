@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"context"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
@@ -47,13 +46,5 @@ func TriesAfter(s *store.Store, d time.Duration) { engineOf(s).PushTestAfter = d
 
 // ReadsAfter sets how long no goroutine reads when nothing is in flight.
 func ReadsAfter(s *store.Store, d time.Duration) { engineOf(s).InlineFor.Store(int64(d)) }
-
-// Listen has the caller read from the first server; see conn.Peer.ReadInline.
-func Listen(s *store.Store, ctx context.Context, over <-chan struct{}, left func() time.Duration) {
-	engineOf(s).Nodes[0].ReadInline(ctx, over, left)
-}
-
-// Called reports whether the inline reader of the first server was interrupted.
-func Called(s *store.Store) bool { return engineOf(s).Nodes[0].Interrupted() }
 
 func engineOf(s *store.Store) *engine { return s.Engine().(*engine) }

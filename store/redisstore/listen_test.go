@@ -123,36 +123,6 @@ func TestWaiterReadsPushesInline(t *testing.T) {
 	})
 }
 
-// The inline reader also notices that its context ends while it works out how long it may
-// read.
-func TestContextEndsBeforeReadingInline(t *testing.T) {
-	s := undisturbed(t, redistest.StartN(t, 1))
-	eventually.True(t, "the connection's goroutine lets others read", func() bool {
-		asksAlone(t, s)
-		ctx, end := context.WithCancel(t.Context())
-		defer end()
-		seen := false
-		listened := make(chan struct{})
-		go func() {
-			defer close(listened)
-			redisstore.Listen(s, ctx, make(chan struct{}), func() time.Duration {
-				seen = true
-				end()
-				for !redisstore.Called(s) {
-					runtime.Gosched()
-				}
-				return time.Hour
-			})
-		}()
-		select {
-		case <-listened:
-		case <-time.After(soon):
-			t.Fatal("the inline reader does not end with its context")
-		}
-		return seen
-	})
-}
-
 // A waiter that does not read inline is notified too: while there are waiters, another
 // goroutine reads. It does so while a caller makes one call after the other, and after the
 // inline reader has been granted its own lock.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -20,13 +19,12 @@ import (
 type attempt[P any] struct {
 	k       *Driver[P]
 	over    chan struct{} // gets an element with the verdict
-	timer   *time.Timer
-	payload P           // of the acquire
-	ticker  *time.Timer // of a call that was started; see start.go
+	payload P             // of the acquire
 
 	reporting sync.Mutex // held while the caller's reason function runs; see reportLocked
 
 	mu      sync.Mutex
+	alarm   alarm
 	users   int                      // the caller and every call under way
 	ctx     context.Context          // of a call that was started; see start.go
 	done    func(store.Grant, error) // gets its outcome; nil: a goroutine waits
@@ -44,15 +42,15 @@ type attempt[P any] struct {
 // Acquire is one attempt; see store.Store. The request has been checked.
 func (k *Driver[P]) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	a := k.beginAcquire(r)
-	a.askAll(Question{Op: quorum.Acquire, Lease: a.r.Lease})
+	a.askUnlock(Question{Op: quorum.Acquire, Lease: a.r.Lease})
 	k.readInline(ctx, a.over, nil)
-	await(ctx, nil, k.Clock, a.start, a.over, a.timer, a, nil)
+	await(ctx, nil, a.over, r.TTL, a.step)
 	a.mu.Lock()
 	defer a.doneLocked()
 	return a.resultLocked(ctx)
 }
 
-// beginAcquire begins an attempt that does not wait in the queue.
+// beginAcquire begins an attempt that does not wait in the queue. Its mutex is held.
 func (k *Driver[P]) beginAcquire(r store.AcquireRequest) *attempt[P] {
 	start := k.Clock.Now()           // before anything is sent, since validity counts from here
 	r.Slots, r.Repeated = nil, false // those of an earlier lease
@@ -69,32 +67,33 @@ func (a *attempt[P]) resultLocked(ctx context.Context) (store.Grant, error) {
 	return store.Grant{}, a.failureLocked(ctx)
 }
 
-// newAttempt returns an attempt whose only user is the caller. The caller begins its core.
+// newAttempt returns an attempt whose only user is the caller, and whose mutex is held. The caller
+// begins its core.
 func (k *Driver[P]) newAttempt(r store.WaitRequest, start clock.Instant) *attempt[P] {
 	a, ok := k.attempts.Get().(*attempt[P])
 	if !ok {
-		a = &attempt[P]{k: k, over: make(chan struct{}, 1), timer: stoppedTimer()}
-		a.ticker = stoppedTicker(a.tick)
+		a = &attempt[P]{k: k, over: make(chan struct{}, 1)}
+		a.alarm = newAlarm(a.tick)
 	}
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.r, a.start, a.slot, a.keeps, a.raised, a.reports, a.users, a.waiting = r, start, 0, false, 0, a.reports[:0], 1, waitState{}
 	return a
 }
 
-// askAll puts the first question, which is the same for all nodes.
-func (a *attempt[P]) askAll(q Question) {
-	a.mu.Lock()
-	a.putAllLocked(q)
+// askUnlock puts the first question, unlocks a, and has the question sent.
+func (a *attempt[P]) askUnlock(q Question) {
+	a.askAllLocked(q)
 	a.mu.Unlock()
 	a.k.flush()
 }
 
-func (a *attempt[P]) putAllLocked(q Question) {
+// askAllLocked puts the first question, which is the same for all nodes.
+func (a *attempt[P]) askAllLocked(q Question) {
 	a.payload = a.k.Encode(q, a.payload)
 	for i := range a.k.Nodes {
 		a.putLocked(i, quorum.Acquire, a.payload, true)
 	}
+	a.armLocked(a.start)
 }
 
 // grantLocked is the grant of an attempt that is won.
@@ -131,15 +130,27 @@ func (a *attempt[P]) doneLocked() {
 	}
 }
 
-func (a *attempt[P]) next() (clock.Instant, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.waiting.waits { // a push may need the timer earlier at any time
-		a.waiting.timerAt = 0
-		a.armLocked(a.k.Clock.Now())
-		return 0, false
+// armLocked sets the alarm for when the machine next asks for a tick. For an attempt that has
+// waited for long it is also set later: otherwise many waiters would wake up for nothing.
+func (a *attempt[P]) armLocked(now clock.Instant) {
+	if at, ok := a.core.Next(); ok && !a.waiting.reserved {
+		a.alarm.set(at, now, a.waiting.refreshed)
 	}
-	return a.core.Next()
+}
+
+// tick is called by the alarm. The attempt that it was set for may be over.
+func (a *attempt[P]) tick() {
+	a.mu.Lock()
+	a.alarm.at = 0
+	if a.users == 0 || a.waiting.reserved {
+		a.mu.Unlock()
+		return
+	}
+	a.users++ // this function
+	now := a.k.Clock.Now()
+	a.applyLocked(quorum.Event{Kind: quorum.Tick}, now)
+	a.armLocked(now)
+	a.doneLocked()
 }
 
 func (a *attempt[P]) step(e quorum.Event) {
@@ -154,14 +165,14 @@ func (a *attempt[P]) applyLocked(e quorum.Event, now clock.Instant) {
 	a.sends = a.core.Step(e, now, a.sends[:0])
 	if before == quorum.Open && a.core.Verdict() != quorum.Open {
 		if a.done == nil {
-			a.over <- struct{}{}
+			a.k.tell(a.over, e.Kind)
 		}
 	}
 	if len(a.sends) > 0 {
 		a.sendLocked(slices.Clone(a.sends), now) // putLocked may step the machine again
 	}
 	a.raiseLocked()
-	if a.waiting.waits && !a.waiting.reserved {
+	if a.waiting.waits { // it may want the alarm earlier now
 		a.armLocked(now)
 	}
 }

@@ -18,11 +18,10 @@ import (
 type ballot[P any] struct {
 	k       *Driver[P]
 	over    chan struct{} // gets an element when every vote has a verdict
-	timer   *time.Timer
-	ticker  *time.Timer // of a call that was started; see start.go
 	batches []batch[P]
 
 	mu      sync.Mutex
+	alarm   alarm
 	users   int         // the caller and every call under way
 	done    func(error) // gets the outcome of a call that was started; nil: a goroutine waits
 	op      quorum.Op
@@ -51,8 +50,7 @@ func (k *Driver[P]) Renew(ctx context.Context, leases []store.Lease) []error {
 	for i := range leases {
 		b.leases = append(b.leases, leases[inOrder(order, i)])
 	}
-	b.run(ctx)
-	b.mu.Lock()
+	b.runLocked(ctx)
 	defer b.doneLocked()
 	for i := range errs {
 		errs[inOrder(order, i)] = b.resultLocked(ctx, i)
@@ -66,8 +64,7 @@ func (k *Driver[P]) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if err != nil {
 		return err
 	}
-	b.run(ctx)
-	b.mu.Lock()
+	b.runLocked(ctx)
 	defer b.doneLocked()
 	return b.resultLocked(ctx, 0)
 }
@@ -82,13 +79,14 @@ func (k *Driver[P]) beginRelease(r store.ReleaseRequest) (*ballot[P], error) {
 	return b, nil
 }
 
-// newBallot returns a ballot without leases whose only user is the caller.
+// newBallot returns a ballot without leases whose only user is the caller, and whose mutex is held.
 func (k *Driver[P]) newBallot(op quorum.Op) *ballot[P] {
 	b, ok := k.ballots.Get().(*ballot[P])
 	if !ok {
-		b = &ballot[P]{k: k, over: make(chan struct{}, 1), timer: stoppedTimer()}
-		b.ticker = stoppedTicker(b.tick)
+		b = &ballot[P]{k: k, over: make(chan struct{}, 1)}
+		b.alarm = newAlarm(b.tick)
 	}
+	b.mu.Lock()
 	b.op, b.users, b.leases, b.reports, b.then = op, 1, b.leases[:0], b.reports[:0], nil
 	b.renewed, b.undo, b.leaves = false, false, nil
 	return b
@@ -108,27 +106,33 @@ func (b *ballot[P]) doneLocked() {
 	}
 }
 
-// run asks every node about every lease and returns when all have a verdict.
-func (b *ballot[P]) run(ctx context.Context) {
-	b.mu.Lock()
-	b.putAllLocked()
+// runLocked asks every node about every lease and returns when all have a verdict. It releases the
+// mutex meanwhile.
+func (b *ballot[P]) runLocked(ctx context.Context) {
+	longest := b.putAllLocked()
 	b.mu.Unlock()
 	b.k.flush()
 	b.k.readInline(ctx, b.over, nil)
-	await(ctx, nil, b.k.Clock, b.start, b.over, b.timer, b, nil)
+	await(ctx, nil, b.over, longest, b.step)
+	b.mu.Lock()
 }
 
-func (b *ballot[P]) putAllLocked() {
+// putAllLocked puts all questions, and returns how long it can take until all votes have a verdict.
+func (b *ballot[P]) putAllLocked() (longest time.Duration) {
 	b.open = len(b.leases)
 	b.votes = slices.Grow(b.votes[:0], b.open)
 	b.start = b.k.Clock.Now()
 	for i := range b.leases {
-		b.votes = append(b.votes, quorum.NewVote(b.k.config(b.leases[i]), b.op, b.start))
+		c := b.k.config(b.leases[i])
+		longest = max(longest, c.NodeTimeout)
+		b.votes = append(b.votes, quorum.NewVote(c, b.op, b.start))
 	}
 	b.encodeLocked()
 	for n := range b.k.Nodes {
 		b.askLocked(n)
 	}
+	b.armLocked(b.start)
+	return longest
 }
 
 // questionFor is the question about one lease.
@@ -157,7 +161,7 @@ func (b *ballot[P]) applyLocked(i int, e quorum.Event, now clock.Instant) {
 	sends := b.votes[i].Step(e, now, nil)
 	if before == quorum.Open && b.votes[i].Verdict() != quorum.Open {
 		if b.open--; b.open == 0 && b.done == nil {
-			b.over <- struct{}{}
+			b.k.tell(b.over, e.Kind)
 		}
 	}
 	for _, send := range sends { // whose outcome does not matter
@@ -177,11 +181,14 @@ type ignored struct{}
 
 func (ignored) Receive(int, int, Reply) {}
 
-// step applies an event to all open votes.
 func (b *ballot[P]) step(e quorum.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := b.k.Clock.Now()
+	b.stepLocked(e, b.k.Clock.Now())
+}
+
+// stepLocked applies an event to all open votes.
+func (b *ballot[P]) stepLocked(e quorum.Event, now clock.Instant) {
 	for i := range b.votes {
 		if b.votes[i].Verdict() == quorum.Open {
 			b.applyLocked(i, e, now)
@@ -189,15 +196,28 @@ func (b *ballot[P]) step(e quorum.Event) {
 	}
 }
 
-func (b *ballot[P]) next() (first clock.Instant, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// armLocked sets the alarm for when the first of the open votes has taken too long.
+func (b *ballot[P]) armLocked(now clock.Instant) {
 	for i := range b.votes {
-		if at, open := b.votes[i].Next(); open && (!ok || at < first) {
-			first, ok = at, true
+		if at, ok := b.votes[i].Next(); ok {
+			b.alarm.set(at, now, false)
 		}
 	}
-	return first, ok
+}
+
+// tick is as that of an attempt.
+func (b *ballot[P]) tick() {
+	b.mu.Lock()
+	b.alarm.at = 0
+	if b.users == 0 {
+		b.mu.Unlock()
+		return
+	}
+	b.users++ // this function
+	now := b.k.Clock.Now()
+	b.stepLocked(quorum.Event{Kind: quorum.Tick}, now)
+	b.armLocked(now)
+	b.doneLocked()
 }
 
 // Receive implements Receiver.

@@ -17,8 +17,8 @@ func Downgrade[P any](ctx context.Context, k *Driver[P], r store.Lease) (store.G
 	a := k.newAttempt(store.WaitRequest{Lease: r}, start)
 	a.keeps = true
 	a.core.Begin(k.config(r), r.TTL, start)
-	a.askAll(Question{Op: quorum.Acquire, Lease: r, Downgrade: true})
-	await(ctx, nil, k.Clock, start, a.over, a.timer, a, nil)
+	a.askUnlock(Question{Op: quorum.Acquire, Lease: r, Downgrade: true})
+	await(ctx, nil, a.over, r.TTL, a.step)
 	a.mu.Lock()
 	defer a.doneLocked()
 	if a.core.Verdict() == quorum.Won {

@@ -10,7 +10,6 @@ package driver
 import (
 	"context"
 	"log/slog"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -78,12 +77,12 @@ func (k *Driver[P]) flush() {
 }
 
 // readInline reads the replies of the node, if it is the only one and an InlineReader.
-func (k *Driver[P]) readInline(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
+func (k *Driver[P]) readInline(ctx context.Context, over <-chan struct{}, waits func() bool) {
 	if len(k.Nodes) > 1 {
 		return
 	}
 	if n, ok := k.Nodes[0].(InlineReader); ok {
-		n.ReadInline(ctx, over, left)
+		n.ReadInline(ctx, over, waits)
 	}
 }
 
@@ -95,6 +94,18 @@ func (k *Driver[P]) receivedAt(a Reply) clock.Instant {
 	return a.At
 }
 
+// tell tells the caller that an event of that kind has brought a verdict. A caller that reads inline
+// does not notice a tick.
+func (k *Driver[P]) tell(over chan<- struct{}, kind quorum.Kind) {
+	over <- struct{}{}
+	if kind != quorum.Tick {
+		return
+	}
+	if n, ok := k.Nodes[0].(InlineReader); ok {
+		n.InterruptInline()
+	}
+}
+
 // checkClock compares the clock in a node's reply with ours. The request left after sent.
 // The error says why the grants of the node do not count at present.
 func (k *Driver[P]) checkClock(node int, a Reply, sent, received clock.Instant) *jumpError {
@@ -104,53 +115,40 @@ func (k *Driver[P]) checkClock(node int, a Reply, sent, received clock.Instant) 
 	return k.Clocks.Observe(node, k.Nodes[node].Addr(), sent, received, a.Clock)
 }
 
-// machine is what await drives.
-type machine interface {
-	next() (clock.Instant, bool)
-	step(quorum.Event)
-}
-
-// await returns when m has a verdict. Meanwhile it steps m with Tick when m asked for
-// it, and with Cancel when ctx ends or closing is closed. now is the present, or a
-// moment ago. listen, if not nil, reads replies while there is nothing else to do.
-func await(ctx context.Context, closing <-chan struct{}, c clock.Clock, now clock.Instant, over <-chan struct{}, timer *time.Timer, m machine, listen func()) {
+// await returns when over has an element: there is a verdict. If ctx ends or closing is closed
+// before, it calls cancel, which brings one.
+func await(ctx context.Context, closing, over <-chan struct{}, longest time.Duration, cancel func(quorum.Event)) {
 	select {
-	case <-over: // by now
+	case <-over:
 		return
-	default:
+	case <-clock.DoneWithin(ctx, longest):
+	case <-closing:
 	}
-	defer timer.Stop()
-	for {
-		wait := time.Duration(math.MaxInt64)
-		if at, ok := m.next(); ok {
-			wait = max(at.Sub(now), 0)
-			timer.Reset(wait)
-		}
-		if listen != nil {
-			listen()
-		}
-		select {
-		case <-over:
-			return
-		case <-clock.DoneWithin(ctx, wait):
-			m.step(quorum.Event{Kind: quorum.Cancel})
-			<-over // a cancelled machine has a verdict
-			return
-		case <-closing:
-			m.step(quorum.Event{Kind: quorum.Cancel})
-			<-over
-			return
-		case <-timer.C:
-			m.step(quorum.Event{Kind: quorum.Tick})
-			now = c.Now()
-		}
-	}
+	cancel(quorum.Event{Kind: quorum.Cancel})
+	<-over
 }
 
-func stoppedTimer() *time.Timer {
-	t := time.NewTimer(time.Hour)
+// alarm has a machine stepped when it asks for a tick. Its timer runs on when the memory of the
+// machine is reused: to fire it for nothing now and then costs less than to set and to stop it
+// for each call.
+type alarm struct {
+	timer *time.Timer
+	at    clock.Instant // when the timer fires; past: it may be set for later, or not at all
+}
+
+// newAlarm returns an alarm that is not set, and calls tick.
+func newAlarm(tick func()) alarm {
+	t := time.AfterFunc(time.Hour, tick)
 	t.Stop()
-	return t
+	return alarm{timer: t}
+}
+
+// set has the timer fire at the given time, or earlier; with later, not earlier.
+func (t *alarm) set(at, now clock.Instant, later bool) {
+	if t.at <= now || at < t.at || later && at > t.at {
+		t.at = at
+		t.timer.Reset(max(at.Sub(now), 1))
+	}
 }
 
 // clearOutcomes returns n outcomes that are Pending, in the memory of old.

@@ -26,10 +26,12 @@ type Node[P any] interface {
 // switch to the goroutine that reads them otherwise.
 type InlineReader interface {
 	// ReadInline reads replies and pushes until over has an element or ctx has ended.
-	// If idle is nil it reads while replies are outstanding; otherwise for the time
-	// that idle returns, which is called after each message. It returns early, or at
+	// If waits is nil it reads while replies are outstanding; otherwise for as long as
+	// waits, which is called before each message, reports true. It returns early, or at
 	// once, if another goroutine is the reader.
-	ReadInline(ctx context.Context, over <-chan struct{}, idle func() time.Duration)
+	ReadInline(ctx context.Context, over <-chan struct{}, waits func() bool)
+	// InterruptInline makes the caller that reads inline check whether to go on.
+	InterruptInline()
 	// Listen has the replies read although no caller waits for them.
 	Listen()
 }

@@ -17,7 +17,6 @@ import (
 // The requests have been checked.
 func (k *Driver[P]) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
 	a := k.newAttempt(next, k.Clock.Now())
-	a.mu.Lock()
 	a.users++ // keeps a from being reused until this returns
 	a.core.BeginWait(k.config(next.Lease), next.TTL, a.start, true)
 	a.waiting = waitState{waits: true, reserved: true, number: k.waiters.last.Add(1)}
@@ -31,8 +30,7 @@ func (k *Driver[P]) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest
 	b := k.newBallot(quorum.Release)
 	b.leases, b.renewed, b.undo, b.then = append(b.leases, r.Lease), r.Renewed, r.Undo, a
 	b.leaves = k.waiters.releasing(r.Owner, quorum.AllOf(len(k.Nodes)))
-	b.run(ctx)
-	b.mu.Lock()
+	b.runLocked(ctx)
 	err = b.resultLocked(ctx, 0)
 	b.doneLocked()
 	a.mu.Lock()
@@ -72,6 +70,7 @@ func (k *Driver[P]) takeReserved(owner string, reason func(error)) *attempt[P] {
 	a.mu.Lock()
 	a.waiting.reason = reason
 	now := k.Clock.Now()
+	a.armLocked(now)
 	for i := range k.Nodes {
 		if s := &a.waiting.nodes[i]; (s.noPlace || s.pushLost) && a.core.Verdict() == quorum.Open {
 			s.noPlace, s.pushLost = false, false

@@ -48,7 +48,6 @@ func TestSeenByAnEarlierAttempt(t *testing.T) {
 	senior, junior := store.NewOwnerAt(time.Unix(1000, 0)), store.NewOwnerAt(time.Unix(3000, 0))
 	observe := func(holder string, at clock.Instant) quorum.Event {
 		a := k.newAttempt(store.WaitRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwnerAt(time.Unix(2000, 0)), TTL: time.Minute}}, at)
-		a.mu.Lock()
 		defer a.doneLocked()
 		a.waiting.waits = true
 		said := store.NodeOutcome{Outcome: store.Taken, Holder: store.Holder{Owner: holder, PID: 1}, ExpiresIn: time.Minute}

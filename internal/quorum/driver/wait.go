@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -17,7 +18,6 @@ type waitState struct {
 	number    uint64 // in order of arrival
 	reason    func(error)
 	refreshed bool          // an acquire was repeated
-	timerAt   clock.Instant // when the timer fires; 0: it is not set
 	freeSince clock.Instant // when a node first pushed that the lock is free; 0: never
 	nodes     [quorum.MaxNodes]nodeWait
 	lastNews  news
@@ -96,13 +96,11 @@ func (k *Driver[P]) Wait(ctx context.Context, r store.WaitRequest, reason func(e
 func (k *Driver[P]) enqueue(r store.WaitRequest, again bool, wish string, reason func(error)) *attempt[P] {
 	start := k.Clock.Now()
 	a := k.newAttempt(r, start)
-	a.mu.Lock()
 	a.core.BeginWait(k.config(r.Lease), r.TTL, start, again)
 	a.core.Wish(wish)
 	a.waiting = waitState{waits: true, number: k.waiters.last.Add(1), reason: reason}
-	a.mu.Unlock()
 	k.waiters.add(a)
-	a.askAll(Question{Op: quorum.Acquire, Lease: r.Lease, Barge: k.Barge, Waits: true, QueueOnly: again, Stamp: start})
+	a.askUnlock(Question{Op: quorum.Acquire, Lease: r.Lease, Barge: k.Barge, Waits: true, QueueOnly: again, Stamp: start})
 	a.mu.Lock()
 	a.reportLocked(a.newsLocked()) // calls that could not be put have their outcomes
 	a.mu.Unlock()
@@ -113,9 +111,11 @@ func (k *Driver[P]) enqueue(r store.WaitRequest, again bool, wish string, reason
 // follow returns the owner of the attempt that follows it, and the slots to wish for.
 func (k *Driver[P]) awaitVerdict(ctx context.Context, a *attempt[P]) (g store.Grant, follow func(owner string) (next, slots string), err error) {
 	k.waiters.watchSuspend(k.Clock)
-	await(ctx, k.Closing, k.Clock, a.start, a.over, a.timer, a, func() { k.readInline(ctx, a.over, a.idleTime) })
+	k.readInline(ctx, a.over, func() bool { return !k.closing() })
+	await(ctx, k.Closing, a.over, math.MaxInt64, a.step)
 	a.mu.Lock()
 	defer a.doneLocked()
+	a.alarm.at = 0 // set for long: after a suspend it would be late for the next attempt
 	k.waiters.removeLocked(a)
 	switch {
 	case a.core.Verdict() == quorum.Won:
@@ -149,35 +149,12 @@ func newRank(owner string, waited time.Duration, wall func() time.Time) string {
 	return store.NewOwnerAt(at)
 }
 
-// idleTime is how long an attempt that waits has nothing to do by itself.
-func (a *attempt[P]) idleTime() time.Duration {
-	if a.k.closing() {
-		return 0
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	at, ok := a.core.Next() // the timer may be set earlier than this
-	if !ok {
-		return 0
-	}
-	return at.Sub(a.k.Clock.Now())
-}
-
 func (k *Driver[P]) closing() bool {
 	select {
 	case <-k.Closing:
 		return true
 	default:
 		return false
-	}
-}
-
-// armLocked sets the timer earlier if the machine wants it. For an attempt that has
-// waited for long it is also set later: otherwise many waiters would wake up for nothing.
-func (a *attempt[P]) armLocked(now clock.Instant) {
-	if at, ok := a.core.Next(); ok && (a.waiting.timerAt == 0 || at < a.waiting.timerAt || at > a.waiting.timerAt && a.waiting.refreshed) {
-		a.waiting.timerAt = at
-		a.timer.Reset(max(at.Sub(now), 1))
 	}
 }
 

@@ -32,7 +32,6 @@ func TestLatestNewsIsReportedLast(t *testing.T) {
 	now := k.Clock.Now()
 	a := k.newAttempt(store.WaitRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwnerAt(time.Unix(2000, 0)), TTL: time.Minute}}, now)
 	var positions []int
-	a.mu.Lock()
 	a.core.BeginWait(k.config(a.r.Lease), a.r.TTL, now, false)
 	a.waiting = waitState{waits: true, reason: func(err error) {
 		var busy *store.BusyError

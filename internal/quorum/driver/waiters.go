@@ -162,7 +162,7 @@ func (w *waiters[P]) checkSuspend(c clock.Clock) {
 	}
 	for _, owner := range w.owners() {
 		w.withOpen(owner, func(a *attempt[P]) {
-			a.waiting.timerAt = 0
+			a.alarm.at = 0
 			a.applyLocked(quorum.Event{Kind: quorum.Tick}, c.Now())
 		})
 	}

@@ -16,9 +16,6 @@ import (
 // connection. With several servers inline reading saves little: most of the time passes
 // in the servers.
 //
-// A deadline nearer than all others makes Go wake up a thread to wait for it. So the
-// deadline is not set for each answer, but kept for as long as it serves.
-//
 // All fields are guarded by the Peer's Mu, except those marked as the reader's.
 type inlineReader[C any] struct {
 	p *Pipe[C]
@@ -32,8 +29,7 @@ type inlineReader[C any] struct {
 	idled       bool          // idle has fired while there was an inline reader
 	interrupted bool          // the inline reader must check whether to go on
 
-	within bool      // in the middle of an answer; of the reader
-	until  time.Time // the read deadline; of the reader
+	within bool // in the middle of an answer; of the reader
 }
 
 const (
@@ -74,7 +70,7 @@ func (t *inlineReader[C]) pause() {
 	t.idle.Reset(idle)
 	q.Mu.Unlock()
 	<-t.wakeUp
-	t.limit(0)
+	p.Conn.SetReadDeadline(time.Time{}) // an inline reader may have been interrupted
 }
 
 // quietLocked reports whether no answer is awaited and at most that many waiters exist.
@@ -112,19 +108,19 @@ func (t *inlineReader[C]) stopIdle() {
 }
 
 // ReadInline has the caller read the connection until over has a value or ctx ends, if
-// nobody reads just then. If left is nil, it reads answers only, and as long as any are
-// awaited; otherwise also pushes, for as long as left returns.
-func (p *Peer[C]) ReadInline(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
+// nobody reads just then. If waits is nil, it reads answers only, and as long as any are
+// awaited; otherwise also pushes, for as long as waits reports true.
+func (p *Peer[C]) ReadInline(ctx context.Context, over <-chan struct{}, waits func() bool) {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	w := p.pipe
-	if w == nil || !w.inline.paused || w.inline.active || left == nil && w.flight.n == 0 {
+	if w == nil || !w.inline.paused || w.inline.active || waits == nil && w.flight.n == 0 {
 		return
 	}
 	t := &w.inline
 	t.active, t.interrupted = true, false
 	longest := w.patience // without an answer, the connection ends by then
-	if left != nil {
+	if waits != nil {
 		longest = math.MaxInt64
 	}
 	p.Mu.Unlock()
@@ -132,12 +128,12 @@ func (p *Peer[C]) ReadInline(ctx context.Context, over <-chan struct{}, left fun
 	if clock.DoneWithin(ctx, longest) != nil {
 		done = context.AfterFunc(ctx, p.InterruptInline)
 	}
-	ok := t.readUntil(ctx, over, left)
+	ok := t.readUntil(ctx, over, waits)
 	done()
 	p.Mu.Lock()
 	t.active, ok = false, ok && !t.interrupted
 	others := int64(0)
-	if left != nil { // the caller is one of the waiters, and goes on if its wait is not over
+	if waits != nil { // the caller is one of the waiters, and goes on if its wait is not over
 		ok, others = ok && len(over) > 0, 1
 	}
 	switch {
@@ -168,19 +164,12 @@ func (p *Peer[C]) InterruptInline() {
 	}
 }
 
-// Interrupted reports whether the last inline reader was interrupted.
-func (p *Peer[C]) Interrupted() bool {
-	p.Mu.Lock()
-	defer p.Mu.Unlock()
-	return p.pipe != nil && p.pipe.inline.interrupted
-}
-
 // readUntil reads inline until over has a value or ctx ends. It reports whether the
 // connection is in order; if not, the connection's goroutine gets the same error.
-func (t *inlineReader[C]) readUntil(ctx context.Context, over <-chan struct{}, left func() time.Duration) (ok bool) {
-	for len(over) == 0 && ctx.Err() == nil && t.keepReading(left) {
+func (t *inlineReader[C]) readUntil(ctx context.Context, over <-chan struct{}, waits func() bool) (ok bool) {
+	for len(over) == 0 && ctx.Err() == nil && t.keepsReading(waits) {
 		if err := t.p.In.Wait(); IsTimeout(err) {
-			continue
+			continue // it was interrupted
 		} else if err != nil {
 			return false
 		}
@@ -195,40 +184,10 @@ func (t *inlineReader[C]) readUntil(ctx context.Context, over <-chan struct{}, l
 	return true
 }
 
-// keepReading reports whether the inline reader has more to read, and limits how long it may
-// read. While something is in flight, the timeout of the oldest call is the limit.
-func (t *inlineReader[C]) keepReading(left func() time.Duration) bool {
-	q := t.p.peer
-	q.Mu.Lock()
-	called, awaited := t.interrupted, t.p.flight.n > 0
-	q.Mu.Unlock()
-	if called {
-		return false
-	}
-	most, least := time.Minute, time.Duration(1)
-	if !awaited {
-		if left == nil {
-			return false
-		}
-		most = left()
-		least = most / 2 // setting it is slow, so not each time
-	}
-	if rest := time.Until(t.until); most <= 0 || least <= rest && rest <= most {
-		return most > 0
-	}
-	q.Mu.Lock()
-	defer q.Mu.Unlock()
-	if !t.interrupted { // otherwise it would undo the deadline that InterruptInline has set
-		t.limit(most)
-	}
-	return !t.interrupted
-}
-
-// limit sets the read deadline; 0 means none.
-func (t *inlineReader[C]) limit(d time.Duration) {
-	t.until = time.Time{}
-	if d > 0 {
-		t.until = time.Now().Add(d)
-	}
-	t.p.Conn.SetReadDeadline(t.until)
+// keepsReading reports whether the inline reader has more to read.
+func (t *inlineReader[C]) keepsReading(waits func() bool) bool {
+	t.p.peer.Mu.Lock()
+	interrupted, awaited := t.interrupted, t.p.flight.n > 0
+	t.p.peer.Mu.Unlock()
+	return !interrupted && (awaited || waits != nil && waits())
 }

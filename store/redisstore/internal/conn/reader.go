@@ -37,7 +37,7 @@ func (r *reader[C]) Read(b []byte) (int, error) {
 	p := r.p
 	n, err := r.receive(b)
 	for err != nil && p.inline.within && IsTimeout(err) {
-		p.inline.limit(0) // the rest of the answer is about to arrive
+		p.Conn.SetReadDeadline(time.Time{}) // the rest of the answer is about to arrive
 		n, err = r.receive(b)
 	}
 	p.At = p.peer.config.Clock.Now() // one reading of the clock for everything that arrived at once
