@@ -67,11 +67,11 @@ type soloUse struct {
 }
 
 // noteUseLocked enqueues the note before a call that keeps a lock, if it is due.
-func (n *Node) noteUseLocked() {
+func (n *Node) noteUseLocked(now time.Time) {
 	if !n.isSingle() || n.solo.denied || n.Shared.KeyOf != nil {
 		return
 	}
-	now, longest := time.Now(), min(max(n.Shared.LongestTTL(), store.MinTTL), math.MaxInt64/2)
+	longest := min(max(n.Shared.LongestTTL(), store.MinTTL), math.MaxInt64/2)
 	if longest <= n.solo.longest && now.Add(longest).Before(n.solo.until) {
 		return
 	}

@@ -81,23 +81,24 @@ func (n *Node) Enqueue(c Call, more bool) error {
 	if err == nil {
 		err = n.refusesLocked(c.Command)
 	}
+	now := time.Now()
 	if err == nil {
 		n.reopenLocked(c.Command)
 		if c.Command.Script.Does(script.Keeps) {
-			n.noteUseLocked()
+			n.noteUseLocked(now)
 		}
 		n.Shared.InFlight.Add(1)
 		n.retained.sendingLocked(c.Command)
 		c.steps, c.again = 0, notResent // it may have been redirected
 		if c.Timeout > 0 {
-			c.since = time.Now()
+			c.since = now
 		}
 		n.Waiting.Push(c)
 		if c.Command.Script.Does(script.Renews) {
 			n.Waiting.Advance(yieldsToRenewal)
 		}
 	} else {
-		n.retained.unsentLocked(c, time.Now())
+		n.retained.unsentLocked(c, now)
 	}
 	n.AnnounceLocked(more)
 	return err
