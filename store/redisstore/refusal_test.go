@@ -3,9 +3,11 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -64,6 +66,39 @@ func TestAPlaceIsNotKeptByARefusal(t *testing.T) {
 	for end := time.Now().Add(time.Minute); server.Text(t, "EXISTS", place) != "0"; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the place is kept after the server can write again")
+		}
+	}
+}
+
+// A server that is busy with another client's script refuses everything until that ends. A waiter
+// waits for that, too.
+func TestWaiterOutlivesABusyServer(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		servers := redistest.StartN(t, n)
+		s := open(t, addrs(servers), nil)
+		acquire(t, s, request("another lock")) // it is connected
+		for _, server := range servers {
+			server.Text(t, "CONFIG", "SET", "lua-time-limit", "1")
+			go server.Do(t.Context(), "EVAL", "while true do end", "0")
+			eventually.True(t, "the server is busy", func() bool {
+				_, err := server.Do(t.Context(), "PING")
+				return err != nil
+			})
+		}
+		var once sync.Once
+		_, err := s.Wait(t.Context(), store.WaitRequest{Lease: request("a")}, func(why error) {
+			var q *store.QuorumError
+			if !errors.As(why, &q) || q.Count(store.TimedOut) != n {
+				return
+			}
+			once.Do(func() {
+				for _, server := range servers {
+					go server.Do(t.Context(), "SCRIPT", "KILL")
+				}
+			})
+		})
+		if err != nil {
+			t.Errorf("%d nodes: wait while they are busy: %v, want the lock", n, err)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (c *Contest) add(t *testing.T, n turn) {
 // renewing it at times. A wait must not fail.
 func (c *Contest) Contend(ctx context.Context, t *testing.T, s store.Engine) {
 	for ctx.Err() == nil {
-		l := store.Lease{Name: c.Name, Owner: store.NewOwner(), TTL: c.TTL}
+		l := store.Lease{Name: c.Name, Owner: store.NewOwnerAt(time.Now()), TTL: c.TTL}
 		start := clock.System().Now()
 		g, err := s.Wait(ctx, store.WaitRequest{Lease: l}, nil)
 		if err != nil {
@@ -83,6 +83,9 @@ func (c *Contest) Try(ctx context.Context, t *testing.T, s store.Engine) {
 // hold holds the lock that was granted for a moment, and releases it. start is when it was asked
 // for.
 func (c *Contest) hold(ctx context.Context, t *testing.T, s store.Engine, l store.Lease, start clock.Instant, g store.Grant) {
+	if g.Lease.Owner != "" { // a Wait over several nodes may have replaced the owner
+		l = g.Lease
+	}
 	now := clock.System().Now
 	got := turn{by: s, from: now(), to: validity.Until(start.Add(g.Since), c.TTL), token: g.Token}
 	for range rand.IntN(4) {

@@ -25,7 +25,7 @@ var advices = map[resp.Code]struct {
 	resp.MasterDown:     {"the server is a replica that lost its master", store.Refused},
 	resp.NoCluster:      {"the server is not in a cluster: use a redis:// URL", store.Refused},
 	resp.TooManyClients: {"the server has no room for another connection: raise its maxclients, or find out who opens so many", store.Unreachable},
-	resp.Busy:           {"the server is busy running another client's script", store.Refused},
+	resp.Busy:           {"the server is busy running another client's script", store.TimedOut},
 }
 
 // Classify turns an error reply into an outcome and an error that says what to do.
