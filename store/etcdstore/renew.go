@@ -53,6 +53,10 @@ type renewal struct {
 // again reports whether another try may renew it.
 func (r *renewal) again() bool { return r.err == errNewTerm || r.err == errMoved }
 
+// mostTries is how often a place is looked at and attached to another lease before a renewal fails. An attempt that
+// joins the lease meanwhile changes the place twice, and each change can cost a look and a try.
+const mostTries = 10
+
 // mostAtOnce is how many requests for leases are under way at once.
 const mostAtOnce = 32
 
@@ -88,7 +92,7 @@ func (s *engine) renewals(ctx context.Context, leases []store.Lease) []*renewal 
 		}
 	}
 	s.renewSome(ctx, ready)
-	for range 4 {
+	for range mostTries {
 		for _, r := range ready {
 			if r.again() {
 				rest = append(rest, r)

@@ -72,6 +72,20 @@ func (s *flawed) look(name string) *lock {
 	return l
 }
 
+// read is look for a call that changes the lock.
+func (s *flawed) read(name string) *lock {
+	l := s.look(name)
+	if s.is("calls write back what they read") {
+		was := *l
+		was.queue = slices.Clone(l.queue)
+		s.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		s.mu.Lock()
+		*l = was
+	}
+	return l
+}
+
 // give grants the free lock to r.
 func (s *flawed) give(l *lock, r store.Lease) {
 	l.owner, l.made, l.meta, l.count, l.expiry = r.Owner, r.Attempt, r.Meta, 1, s.expiry(r.TTL)
@@ -157,7 +171,7 @@ func (s *flawed) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 func (s *flawed) grant(r store.AcquireRequest) (store.Grant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.look(s.key(r.Name))
+	l := s.read(s.key(r.Name))
 	if l.owner != "" && s.same(l.owner, r.Owner) && !s.is("asking again is refused") {
 		return s.repeat(l, r.Lease), nil
 	}
@@ -252,7 +266,7 @@ func (s *flawed) Renew(ctx context.Context, leases []store.Lease) []error {
 func (s *flawed) renew(ctx context.Context, r store.Lease) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.look(s.key(r.Name))
+	l := s.read(s.key(r.Name))
 	if l.owner == "" && l.last == r.Owner && s.is("renewals revive") {
 		l.owner, l.count = r.Owner, 1
 	}
@@ -296,7 +310,7 @@ func (s *flawed) Release(ctx context.Context, r store.ReleaseRequest) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.look(s.key(r.Name))
+	l := s.read(s.key(r.Name))
 	ofAnother := r.Attempt != "" && l.made != r.Attempt && (l.made != "" || r.Undo) && !s.is("attempts are not told apart")
 	switch {
 	case l.owner != "" && s.same(l.owner, r.Owner) && !ofAnother:

@@ -119,6 +119,7 @@ var checks = []check{
 	{"RenewByOwnerOnly", checkRenewByOwnerOnly},
 	{"RenewBatch", checkRenewBatch},
 	{"JoinDuringRenewal", checkJoinDuringRenewal},
+	{"Beside", checkBeside},
 	{"Expiry", checkExpiry},
 	{"TTLs", checkTTLs},
 	{"ExpiryCountsDown", checkExpiryCountsDown},

@@ -65,6 +65,7 @@ var caught = []struct {
 	{"tokens are forgotten after 50 names", "Crowd", "others were used after"},
 	{"lists end at 1,000", "Crowd", "misses"},
 	{"renewals forget who joined", "JoinDuringRenewal", "joined during a renewal: got error <nil>"},
+	{"calls write back what they read", "Beside", "want what the calls do one after the other"},
 	{"a batch has one answer", "RenewBatch", "1 results, want one each"},
 	{"a batch is out of order", "RenewBatch", "lease 1 of"},
 	{"a batch stops at an error", "RenewBatch", "lease 2 of"},
