@@ -137,6 +137,8 @@ type call struct {
 	do    func(c *scene, s *store.Store, me string) string
 }
 
+// calls has no request of the same attempt again: a release that is sent again after a lost answer may
+// end what that was granted.
 var calls = []call{
 	{name: "a renewal", do: func(c *scene, s *store.Store, _ string) string { return said(c.renew(s, c.held)) }},
 	{name: "a longer renewal", do: func(c *scene, s *store.Store, _ string) string {
@@ -149,7 +151,6 @@ var calls = []call{
 		r.Weight = min(r.Weight, 1) // a reader may ask for no more
 		return c.asks(s, r, me)
 	}},
-	{name: "the attempt again", do: func(c *scene, s *store.Store, me string) string { return c.asks(s, c.held, me) }},
 	{name: "the undo of the attempt", do: func(c *scene, s *store.Store, _ string) string {
 		return said(s.Release(c.Context(), undo(c.held)))
 	}},
