@@ -27,7 +27,6 @@
 //
 //	driver.go   the driver of recordstore, and its requests
 //	object.go   a lock as a Lease object, and its name
-//	wire.go     messages of Protocol Buffers, in which the API server is fastest
 //	watch.go    pushes
 //	open.go     Options, and making the client
 //	examine.go  what the doctor is told

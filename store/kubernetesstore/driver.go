@@ -1,7 +1,6 @@
 package kubernetesstore
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -54,41 +53,36 @@ func (d *driver) leases(name string, query url.Values) string {
 	if name != "" {
 		path += "/" + name
 	}
-	if len(query) > 0 {
-		path += "?" + query.Encode()
-	}
-	return path
+	return path + "?" + query.Encode()
 }
 
-const (
-	wireForm = "application/vnd.kubernetes.protobuf"
-	jsonForm = "application/json"
-)
-
-// do makes a request with a body in one of these forms, in which the server also answers. If the server
-// does not accept the credentials, it makes the request again once, since they may just have been
-// replaced.
-func (d *driver) do(ctx context.Context, method, to, form string, body []byte) ([]byte, *http.Response, error) {
+// do makes a request, and decodes the answer into a T. If the server does not accept the credentials,
+// it makes the request again once, since they may just have been replaced.
+func do[T any](ctx context.Context, d *driver, method, to string, body any) (*T, *http.Response, error) {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return nil, nil, err
+		}
+	}
 	for try := 0; ; try++ {
-		answer, res, err := d.client.Do(ctx, method, to, http.Header{"Content-Type": {form}, "Accept": {form}}, body)
+		answer, res, err := d.client.Do(ctx, method, to, http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}, text)
 		if f := (*objects.Failure)(nil); try == 0 && errors.As(err, &f) && f.Res.StatusCode == http.StatusUnauthorized {
 			continue
 		}
-		return answer, res, err
+		if err != nil {
+			return nil, nil, err
+		}
+		v := new(T)
+		return v, res, decode(answer, v)
 	}
 }
 
-// say completes f by what the server says: in the form of the request, or in JSON if it is not an
-// API server that answers.
+// say completes f by what the server says.
 func say(f *objects.Failure, body []byte) {
 	var said struct{ Reason, Message string }
-	if bytes.HasPrefix(body, []byte(magic)) {
-		status := unwrap(body)
-		said.Message, said.Reason = status.text(3), status.text(4)
-	} else if json.Unmarshal(body, &said) != nil {
-		return
-	}
-	if said.Message != "" {
+	if json.Unmarshal(body, &said) == nil && said.Message != "" {
 		f.Code, f.Text = said.Reason, said.Message
 	}
 }
@@ -101,10 +95,16 @@ func missing(err error) bool {
 	return errors.As(err, &f) && f.Res.StatusCode == http.StatusNotFound
 }
 
+// list is a page of objects.
+type list struct {
+	Metadata struct{ ResourceVersion, Continue string }
+	Items    []object
+}
+
 // Read implements recordstore.Driver. Without a resourceVersion in the request, etcd answers, and
 // not a cache.
 func (d *driver) Read(ctx context.Context, key string) (recordstore.Item, error) {
-	answer, res, err := d.do(ctx, http.MethodGet, d.leases(key, nil), wireForm, nil)
+	o, res, err := do[object](ctx, d, http.MethodGet, d.leases(key, nil), nil)
 	if missing(err) {
 		it := recordstore.Item{Version: absent}
 		if it.Floor, err = d.floor(ctx, key); err == nil {
@@ -115,42 +115,16 @@ func (d *driver) Read(ctx context.Context, key string) (recordstore.Item, error)
 	if err != nil {
 		return recordstore.Item{}, err
 	}
-	o, err := decode(answer)
-	if err != nil {
-		return recordstore.Item{}, err
-	}
 	return o.item(res.Header.Get("Date"), d.o.Skew)
 }
 
-// page asks for a list. It returns its metadata, and the objects.
-func (d *driver) page(ctx context.Context, query url.Values) (meta message, leases []object, date string, err error) {
-	answer, res, err := d.do(ctx, http.MethodGet, d.leases("", query), wireForm, nil)
-	if err != nil {
-		return nil, nil, "", err
-	}
-	list := unwrap(answer)
-	var damaged error
-	err = list.fields(func(f field) bool {
-		if f.number == itemOf {
-			var o object
-			o, damaged = decode(f.text)
-			leases = append(leases, o)
-		}
-		return damaged == nil
-	})
-	return list.inner(metaOf), leases, res.Header.Get("Date"), errors.Join(err, damaged)
-}
-
-// The numbers of the fields of a list, besides metaOf, and of its metadata.
-const itemOf, listVersionOf, continueOf = 2, 2, 3
-
 // floor returns the revision of etcd, which has risen with every write of a record.
 func (d *driver) floor(ctx context.Context, key string) (uint64, error) {
-	meta, _, _, err := d.page(ctx, url.Values{"fieldSelector": {"metadata.name=" + key}})
+	l, _, err := do[list](ctx, d, http.MethodGet, d.leases("", url.Values{"fieldSelector": {"metadata.name=" + key}}), nil)
 	if err != nil {
 		return 0, err
 	}
-	return revision(meta.text(listVersionOf))
+	return revision(l.Metadata.ResourceVersion)
 }
 
 // Write implements recordstore.Driver.
@@ -162,32 +136,25 @@ func (d *driver) Write(ctx context.Context, key string, value []byte, version st
 // server more. A server that does not have the object any more would make one, if the version had no
 // uid, which no other object has.
 func (d *driver) WriteChange(ctx context.Context, key string, value []byte, version string, c recordstore.Change) (string, error) {
-	o, err := decode([]byte(version))
-	if err != nil {
+	var o object
+	if err := decode([]byte(version), &o); err != nil {
 		return "", recordstore.Refusal("version %q: %w", version, err)
 	}
-	method, to := http.MethodPut, key
+	method, to, meta := http.MethodPut, key, o.at("metadata")
 	if version == absent {
 		method, to = http.MethodPost, ""
 	}
-	if d.o.Skew > 0 && o.meta.last(managedOf, textKind).number > 0 {
-		o.meta.set(managedOf, noted())
+	if d.o.Skew > 0 && meta["managedFields"] != nil {
+		meta["managedFields"] = noted
 	}
-	o.meta.set(nameOf, []byte(key))
-	o.meta.setEntry(labelsOf, recordKey, recordForm)
-	note := base64.StdEncoding.EncodeToString(value)
-	if o.holdBy(c); !c.Other {
-		note += " " + o.mark()
-	}
-	o.meta.setEntry(annotationsOf, recordKey, note)
-	answer, _, err := d.do(ctx, method, d.leases(to, nil), wireForm, envelop(apiVersion, "Lease", o.encode()))
+	o["apiVersion"], o["kind"], meta["name"] = apiVersion, "Lease", key
+	meta.at("labels")[recordKey], meta.at("annotations")[recordKey] = recordForm, base64.StdEncoding.EncodeToString(value)
+	o.holdBy(c)
+	answer, _, err := do[object](ctx, d, method, d.leases(to, url.Values{"fieldManager": {manager}}), o)
 	if err != nil {
 		return "", err
 	}
-	if o, err = decode(answer); err != nil {
-		return "", err
-	}
-	return o.version()
+	return answer.version()
 }
 
 // pageSize is how many objects a request lists at most, so that the answer is not too long even if all have
@@ -199,11 +166,10 @@ func (d *driver) List(ctx context.Context, each func(string, recordstore.Item) e
 	query := url.Values{"labelSelector": {recordKey}, "limit": {pageSize}}
 	seen := map[string]bool{probeKey: true}
 	for {
-		var meta message
-		var date string
-		leases, err := objects.Again(ctx, func(ctx context.Context) (all []object, err error) {
-			meta, all, date, err = d.page(ctx, query)
-			return all, err
+		var res *http.Response
+		page, err := objects.Again(ctx, func(ctx context.Context) (l *list, err error) {
+			l, res, err = do[list](ctx, d, http.MethodGet, d.leases("", query), nil)
+			return l, err
 		})
 		if f := (*objects.Failure)(nil); errors.As(err, &f) && f.Res.StatusCode == http.StatusGone && query.Has("continue") {
 			query.Del("continue") // etcd has forgotten that revision, so the list begins anew
@@ -212,13 +178,13 @@ func (d *driver) List(ctx context.Context, each func(string, recordstore.Item) e
 		if err != nil {
 			return err
 		}
-		for _, o := range leases {
-			name := o.meta.text(nameOf)
+		for _, o := range page.Items {
+			name := o.at("metadata").text("name")
 			if seen[name] {
 				continue
 			}
 			seen[name] = true
-			it, err := o.item(date, d.o.Skew)
+			it, err := o.item(res.Header.Get("Date"), d.o.Skew)
 			if err != nil {
 				return err
 			}
@@ -226,10 +192,10 @@ func (d *driver) List(ctx context.Context, each func(string, recordstore.Item) e
 				return err
 			}
 		}
-		if meta.text(continueOf) == "" {
+		if page.Metadata.Continue == "" {
 			return nil
 		}
-		query.Set("continue", meta.text(continueOf))
+		query.Set("continue", page.Metadata.Continue)
 	}
 }
 

@@ -2,7 +2,6 @@ package kubernetesstore
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -48,9 +47,7 @@ func Examine(ctx context.Context, url string, o *Options) (Examination, error) {
 
 // ask finds out the version of the server and the rights.
 func (d *driver) ask(ctx context.Context, e *Examination) error {
-	if answer, _, err := d.do(ctx, http.MethodGet, d.server+"/version", jsonForm, nil); err == nil {
-		var v struct{ GitVersion string }
-		_ = json.Unmarshal(answer, &v)
+	if v, _, err := do[struct{ GitVersion string }](ctx, d, http.MethodGet, d.server+"/version", nil); err == nil {
 		e.Version = v.GitVersion
 	}
 	type review struct {
@@ -66,15 +63,8 @@ func (d *driver) ask(ctx context.Context, e *Examination) error {
 	for _, verb := range verbs[ToLock] {
 		ask := review{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"}
 		ask.Spec.ResourceAttributes = map[string]string{"group": "coordination.k8s.io", "resource": "leases", "namespace": d.o.namespace, "verb": verb}
-		told, err := objects.Again(ctx, func(ctx context.Context) (told review, err error) {
-			text, err := json.Marshal(ask)
-			if err != nil {
-				return told, err
-			}
-			answer, _, err := d.do(ctx, http.MethodPost, d.server+"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", jsonForm, text)
-			if err == nil {
-				err = json.Unmarshal(answer, &told)
-			}
+		told, err := objects.Again(ctx, func(ctx context.Context) (*review, error) {
+			told, _, err := do[review](ctx, d, http.MethodPost, d.server+"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", ask)
 			return told, err
 		})
 		if err != nil {
@@ -90,8 +80,7 @@ func (d *driver) ask(ctx context.Context, e *Examination) error {
 // conflicts returns an error unless the server refuses to make an object that exists, and to replace a
 // version that does not.
 func (d *driver) conflicts(ctx context.Context) error {
-	var none object // no Lease has this uid
-	none.meta.add(uidOf, []byte("none"))
-	none.meta.add(versionOf, []byte("1"))
-	return objects.Conditions{IfAbsent: "that an object exists", IfSame: "resourceVersion", Absent: absent, Other: string(none.encode())}.Try(ctx, d, probeKey)
+	return objects.Conditions{
+		IfAbsent: "that an object exists", IfSame: "resourceVersion", Absent: absent, Other: `{"metadata":{"uid":"none","resourceVersion":"1"}}`, // no Lease has this revision
+	}.Try(ctx, d, probeKey)
 }

@@ -1,14 +1,17 @@
 package kubernetesstore
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,99 +19,101 @@ import (
 	"github.com/leasehold-dev/leasehold/store/recordstore"
 )
 
-// object is a Lease as the API server sends it: its metadata, its spec, and what else it has.
-type object struct{ meta, spec, rest message }
+// object is a Lease as the API server sends it. What locks do not know of stays as others have written it.
+type object map[string]any
 
-// The numbers of the fields of a Lease, of its metadata and its spec, and of what these have.
-const (
-	metaOf, specOf = 1, 2
+// decode reads JSON, with numbers as they are written.
+func decode(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return d.Decode(into)
+}
 
-	nameOf, uidOf, versionOf, labelsOf, annotationsOf, managedOf = 1, 5, 6, 11, 12, 17
-
-	holderOf, secondsOf, acquiredOf, renewedOf, transitionsOf = 1, 2, 3, 4, 5
-
-	managerOf, noticedOf = 1, 4 // in an entry of managedFields
-)
-
-// decode returns a Lease that is encoded, with or without an envelope. Changes of the object change b.
-func decode(b message) (o object, err error) {
-	for left := unwrap(b); len(left) > 0; {
-		f, after, err := left.cut()
-		if err != nil {
-			return o, err
+// at returns what is in o under a path. It makes what is missing, unless o is nil.
+func (o object) at(path ...string) object {
+	for _, name := range path {
+		in, ok := o[name].(map[string]any)
+		if !ok && o != nil {
+			in = map[string]any{}
+			o[name] = in
 		}
-		switch f.number {
-		case metaOf:
-			o.meta = f.text
-		case specOf:
-			o.spec = f.text
-		default:
-			o.rest = append(o.rest, left[:len(left)-len(after)]...)
-		}
-		left = after
+		o = in
 	}
-	every := func(field) bool { return true }
-	return o, errors.Join(o.meta.fields(every), o.spec.fields(every))
+	return o
 }
 
-// encode returns the object as one message.
-func (o *object) encode() message {
-	b := make(message, 0, len(o.meta)+len(o.spec)+len(o.rest)+4*binary.MaxVarintLen32)
-	b.add(metaOf, o.meta)
-	b.add(specOf, o.spec)
-	return append(b, o.rest...)
+func (o object) text(name string) string {
+	s, _ := o[name].(string)
+	return s
 }
+
+func (o object) number(name string) int64 {
+	n, _ := o[name].(json.Number)
+	i, _ := n.Int64()
+	return i
+}
+
+// time returns a time, and the zero one if there is none.
+func (o object) time(name string) time.Time {
+	t, _ := time.Parse(time.RFC3339, o.text(name))
+	return t
+}
+
+// timeForm is the form of times in the spec that the API server demands.
+const timeForm = "2006-01-02T15:04:05.000000Z"
 
 const (
-	// recordKey is the annotation with the record, in base64, and the mark of the spec that was written with
-	// it. It is also the label of objects that have one, with recordForm as its value.
+	// recordKey is the annotation with the record, in base64, and the label of objects that have
+	// one, with recordForm as its value.
 	recordKey  = "leasehold-dev.github.io/record"
 	recordForm = "v1"
+	// holderKey is the annotation that says what the spec is if no other kind of client has changed it.
+	holderKey  = "leasehold-dev.github.io/holder"
 	apiVersion = "coordination.k8s.io/v1"
-	// manager is what the API server calls the programs that write records, since their User-Agent begins
-	// with it and a slash.
+	// manager is what the API server calls the programs that write records.
 	manager = "leasehold"
 )
 
-// mark tells specs apart. One that has not the mark in the annotation was written by another kind of
-// client.
-func (o *object) mark() string {
-	return strconv.FormatInt(o.spec.time(renewedOf).UnixMicro(), 10) + " " + o.spec.text(holderOf)
+// mark returns the value for holderKey.
+func (o object) mark() string {
+	return fmt.Sprint(o.at("spec").time("renewTime").UnixMicro(), " ", o.at("spec").text("holderIdentity"))
 }
 
 // absent is the version of an object that does not exist.
-const absent = ""
+const absent = "{}"
 
 // version returns what the next write of the object sends back. It removes the rest, such as the record,
-// which that write replaces, and managedFields, which say which programs have changed which fields when. The
-// API server keeps what a write leaves out of them, and adds to it, which costs it as much as the rest of the
-// write. If they are one empty entry, it notes nothing until another program asks it to.
-func (o *object) version() (string, error) {
-	if o.meta.text(uidOf) == "" || o.meta.text(versionOf) == "" {
+// which that write replaces.
+func (o object) version() (string, error) {
+	meta := o.at("metadata")
+	if meta.text("uid") == "" || meta.text("resourceVersion") == "" {
 		return "", errors.New("the server sends an object without uid or resourceVersion")
 	}
-	o.meta.deleteEntry(annotationsOf, recordKey)
-	alone := true
-	_ = o.meta.fields(func(f field) bool {
-		alone = alone && (f.number != managedOf || f.text.text(managerOf) == manager)
-		return true
-	})
-	if o.meta.delete(managedOf); alone {
-		o.meta.add(managedOf, nil)
+	delete(o, "apiVersion") // lists have none
+	delete(o, "kind")
+	delete(meta.at("annotations"), recordKey)
+	managed := o.managed()
+	if delete(meta, "managedFields"); !slices.ContainsFunc(managed, func(m object) bool { return m.text("manager") != manager }) {
+		meta["managedFields"] = []any{}
 	}
-	return string(o.encode()), nil
+	text, err := json.Marshal(o)
+	return string(text), err
 }
 
-// noted returns an entry of managedFields from which on the API server notes when the object is written.
-func noted() message {
-	var m, fields message
-	for i, s := range map[int]string{managerOf: manager, 2: "Update", 3: apiVersion, 6: "FieldsV1"} {
-		m.add(i, []byte(s))
+// managed returns which programs have changed which fields when. The API server keeps what a write leaves
+// out, and adds to it, which costs it as much as the rest of the write. If a write sends an empty list, the
+// API server notes nothing until another program asks it to.
+func (o object) managed() (all []object) {
+	list, _ := o.at("metadata")["managedFields"].([]any)
+	for _, m := range list {
+		m, _ := m.(map[string]any)
+		all = append(all, m)
 	}
-	fields.add(1, []byte(`{"f:spec":{}}`))
-	m.add(7, fields)
-	return m
+	return all
 }
+
+// noted is a list from which on the API server notes when the object is written.
+var noted = []any{object{"manager": manager, "operation": "Update", "apiVersion": apiVersion, "fieldsType": "FieldsV1", "fieldsV1": object{"f:spec": object{}}}}
 
 // revision returns a resourceVersion as a number: the revision of etcd, which rises with each write of
 // any object.
@@ -122,20 +127,22 @@ func revision(resource string) (uint64, error) {
 
 // item returns the object as recordstore reads it. The date is that of the answer, and skew how far apart
 // the clocks of servers can be; if it is zero, no dates are used. Nothing else may read the object later.
-func (o *object) item(date string, skew time.Duration) (it recordstore.Item, err error) {
-	if it.Order, err = revision(o.meta.text(versionOf)); err != nil {
+func (o object) item(date string, skew time.Duration) (it recordstore.Item, err error) {
+	meta, spec := o.at("metadata"), o.at("spec")
+	if it.Order, err = revision(meta.text("resourceVersion")); err != nil {
 		return it, err
 	}
-	note, ok := o.meta.entry(annotationsOf, recordKey)
-	record, marked, _ := strings.Cut(note, " ")
+	notes := meta.at("annotations")
+	record, ok := notes[recordKey].(string)
 	if !ok {
 		it.Floor = it.Order
 	} else if it.Value, err = base64.StdEncoding.DecodeString(record); err != nil || len(it.Value) == 0 {
-		return it, recordstore.Refusal("the annotation %s of the Lease %s is no record", recordKey, o.meta.text(nameOf))
+		return it, recordstore.Refusal("the annotation %s of the Lease %s is no record", recordKey, meta.text("name"))
 	}
-	if mark := o.mark(); marked != mark {
+	if mark := o.mark(); !ok || notes.text(holderKey) != mark {
 		sum := sha256.Sum256([]byte(mark))
-		it.Other = &recordstore.Other{Owner: o.spec.text(holderOf), TTL: time.Duration(o.spec.number(secondsOf)) * time.Second, Beat: binary.BigEndian.Uint64(sum[:8])}
+		beat, _ := strconv.ParseUint(hex.EncodeToString(sum[:8]), 16, 64)
+		it.Other = &recordstore.Other{Owner: spec.text("holderIdentity"), TTL: time.Duration(spec.number("leaseDurationSeconds")) * time.Second, Beat: beat}
 	} else if now, err := time.Parse(time.RFC1123, date); err == nil && skew > 0 && !o.written().IsZero() {
 		it.Now, it.Written = now, o.written().Add(skew+time.Second) // both have no fractions of a second
 	}
@@ -144,15 +151,12 @@ func (o *object) item(date string, skew time.Duration) (it recordstore.Item, err
 }
 
 // written returns when the record was written, by the clock of the server that wrote it, or the zero time.
-func (o *object) written() (at time.Time) {
-	_ = o.meta.fields(func(f field) bool {
-		if f.number == managedOf && f.text.text(managerOf) == manager {
-			if t := f.text.time(noticedOf); t.After(at) {
-				at = t
-			}
+func (o object) written() (at time.Time) {
+	for _, m := range o.managed() {
+		if t := m.time("time"); m.text("manager") == manager && t.After(at) {
+			at = t
 		}
-		return true
-	})
+	}
 	return at
 }
 
@@ -161,10 +165,10 @@ const broken = "broken lease"
 
 // holdBy sets the spec as a write changes the lock, if it changes something for other kinds of
 // clients.
-func (o *object) holdBy(c recordstore.Change) {
-	now := time.Now()
-	before, exists := o.spec.text(holderOf), o.meta.text(versionOf) != ""
-	holder, seconds := c.Holder, int64(1) // as client-go writes it for nobody
+func (o object) holdBy(c recordstore.Change) {
+	spec, now := o.at("spec"), time.Now().UTC().Format(timeForm)
+	before, exists := spec.text("holderIdentity"), o.at("metadata").text("resourceVersion") != ""
+	holder, seconds := c.Holder, int32(1) // as client-go writes it for nobody
 	switch {
 	case c.Other:
 		return
@@ -177,23 +181,21 @@ func (o *object) holdBy(c recordstore.Change) {
 	if holder == before && !c.Renewed && exists {
 		return
 	}
-	o.spec.set(holderOf, []byte(holder))
-	o.spec.setNumber(secondsOf, seconds)
-	o.spec.setTime(renewedOf, now)
+	spec["holderIdentity"], spec["leaseDurationSeconds"], spec["renewTime"] = holder, seconds, now
 	if holder != before || !exists {
-		transitions := o.spec.number(transitionsOf)
+		transitions := spec.number("leaseTransitions")
 		if holder != "" && exists {
 			transitions = min(transitions+1, math.MaxInt32)
 		}
-		o.spec.setTime(acquiredOf, now)
-		o.spec.setNumber(transitionsOf, transitions)
+		spec["acquireTime"], spec["leaseTransitions"] = now, transitions
 	}
+	o.at("metadata", "annotations")[holderKey] = o.mark()
 }
 
 // duration returns a TTL in seconds, rounded up. One more is added, since leader election does not
 // see a renewal in the same second as the one before.
-func duration(ttl time.Duration) int64 {
-	return int64(min((ttl+time.Second-1)/time.Second, math.MaxInt32-1) + 1)
+func duration(ttl time.Duration) int32 {
+	return int32(min((ttl+time.Second-1)/time.Second, math.MaxInt32-1) + 1)
 }
 
 var (

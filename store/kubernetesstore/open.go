@@ -97,7 +97,7 @@ func connect(_ context.Context, o Options) (*driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.UserAgent = manager + "/" + cmp.Or(config.UserAgent, rest.DefaultKubernetesUserAgent())
+	config.UserAgent = cmp.Or(config.UserAgent, manager)
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, recordstore.Refusal("%w", err)

@@ -1,11 +1,9 @@
 package kubernetesstore
 
 import (
-	"bufio"
 	"context"
-	"encoding/binary"
+	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -21,7 +19,6 @@ func (d *driver) Watch(ctx context.Context, key string) (<-chan recordstore.Item
 		cancel()
 		return nil, err
 	}
-	req.Header.Set("Accept", wireForm+";stream=watch")
 	late := time.AfterFunc(d.client.Timeout, cancel)
 	res, err := d.client.HTTP.Do(req)
 	late.Stop()
@@ -38,13 +35,17 @@ func (d *driver) Watch(ctx context.Context, key string) (<-chan recordstore.Item
 		defer close(ch)
 		defer cancel()
 		defer res.Body.Close()
-		in := bufio.NewReader(res.Body)
+		in := json.NewDecoder(res.Body)
+		in.UseNumber()
 		for {
-			event, err := next(in)
-			if err != nil || event.text(1) == "ERROR" { // such as 410 Gone
+			var event struct {
+				Type   string
+				Object object
+			}
+			if in.Decode(&event) != nil || event.Type == "ERROR" { // such as 410 Gone
 				return
 			}
-			if it, ok := pushed(event); ok {
+			if it, ok := pushed(event.Type, event.Object); ok {
 				select {
 				case ch <- it:
 				case <-ctx.Done():
@@ -56,38 +57,15 @@ func (d *driver) Watch(ctx context.Context, key string) (<-chan recordstore.Item
 	return ch, nil
 }
 
-// next returns the next event of a watch.
-func next(in io.Reader) (message, error) {
-	var length [4]byte
-	if _, err := io.ReadFull(in, length[:]); err != nil {
-		return nil, err
-	}
-	n := binary.BigEndian.Uint32(length[:])
-	if n > maxEvent {
-		return nil, errMessage
-	}
-	event := make([]byte, n)
-	if _, err := io.ReadFull(in, event); err != nil {
-		return nil, err
-	}
-	return unwrap(event), nil
-}
-
-// maxEvent is how long an event can be. etcd keeps no object that is half as long.
-const maxEvent = 4 << 20
-
 // pushed returns what an event says, if it is about an object.
-func pushed(event message) (it recordstore.Item, ok bool) {
-	o, err := decode(event.inner(2).inner(1))
-	if err != nil {
-		return it, false
-	}
-	switch event.text(1) {
+func pushed(event string, o object) (it recordstore.Item, ok bool) {
+	var err error
+	switch event {
 	case "ADDED", "MODIFIED":
 		it, err = o.item("", 0)
 	case "DELETED":
 		it.Version = absent
-		it.Floor, err = revision(o.meta.text(versionOf))
+		it.Floor, err = revision(o.at("metadata").text("resourceVersion"))
 		it.Order = it.Floor
 	default: // a bookmark
 		return it, false

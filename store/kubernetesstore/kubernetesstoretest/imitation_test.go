@@ -1,13 +1,9 @@
 package kubernetesstoretest
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -16,11 +12,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"google.golang.org/protobuf/encoding/protowire"
-	v1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/door"
 )
@@ -43,20 +34,6 @@ type event struct {
 	revision int
 	Type     string         `json:"type"`
 	Object   map[string]any `json:"object"`
-}
-
-// send sends an event of a watch.
-func (e event) send(w io.Writer, wire bool) error {
-	if !wire {
-		return json.NewEncoder(w).Encode(e)
-	}
-	about := metav1.WatchEvent{Type: e.Type, Object: runtime.RawExtension{Raw: seal(toWire(e.Object))}}
-	text, err := about.Marshal()
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
-	return err
 }
 
 // imitate returns an imitation behind a door.
@@ -96,109 +73,17 @@ func merge(into, patch map[string]any) map[string]any {
 	return out
 }
 
-// form is the type of what is sent in Protocol Buffers, and not in JSON.
-const form = "application/vnd.kubernetes.protobuf"
-
-// isWire reports whether a request wants its answer in that form.
-func isWire(r *http.Request) bool { return strings.HasPrefix(r.Header.Get("Accept"), form) }
-
-// futureOf is the number of a field of the spec that a newer server has, and clients do not know.
-const futureOf = 1000
-
-// toWire returns an object in Protocol Buffers.
-func toWire(o map[string]any) []byte {
-	var l v1.Lease
-	text, err := json.Marshal(o)
-	if err == nil {
-		err = json.Unmarshal(text, &l)
-	}
-	spec, err2 := l.Spec.Marshal()
-	meta, err3 := l.ObjectMeta.Marshal()
-	future, err4 := json.Marshal(part(o, "spec", "future"))
-	if err := errors.Join(err, err2, err3, err4); err != nil {
-		panic(err) // tests write what a Lease can have
-	}
-	spec = protowire.AppendBytes(protowire.AppendTag(spec, futureOf, protowire.BytesType), future)
-	whole := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), meta)
-	return protowire.AppendBytes(protowire.AppendTag(whole, 2, protowire.BytesType), spec)
-}
-
-// fromWire returns the object of a request.
-func fromWire(b []byte) (o map[string]any, err error) {
-	var u runtime.Unknown
-	var l v1.Lease
-	sealed, ok := bytes.CutPrefix(b, []byte("k8s\x00"))
-	if !ok || u.Unmarshal(sealed) != nil || u.Kind != "Lease" || u.APIVersion != "coordination.k8s.io/v1" || l.Unmarshal(u.Raw) != nil {
-		return nil, errors.New("no Lease")
-	}
-	text, err := json.Marshal(l)
-	if err != nil {
-		return nil, err
-	}
-	in := json.NewDecoder(bytes.NewReader(text))
-	in.UseNumber()
-	if err := in.Decode(&o); err != nil {
-		return nil, err
-	}
-	if future := lastField(lastField(u.Raw, 2), futureOf); future != nil {
-		in := json.NewDecoder(bytes.NewReader(future))
-		in.UseNumber()
-		var v any
-		if err := in.Decode(&v); err != nil {
-			return nil, err
-		}
-		if v != nil {
-			o["spec"].(map[string]any)["future"] = v
-		}
-	}
-	return o, nil
-}
-
-// lastField returns the last field with a number, or nil.
-func lastField(b []byte, number protowire.Number) (value []byte) {
-	for len(b) > 0 {
-		num, kind, n := protowire.ConsumeTag(b)
-		m := protowire.ConsumeFieldValue(num, kind, b[n:])
-		if num == number {
-			value, _ = protowire.ConsumeBytes(b[n:])
-		}
-		b = b[n+m:]
-	}
-	return value
-}
-
-// seal puts a message into the envelope of Kubernetes.
-func seal(raw []byte) []byte {
-	text, err := (&runtime.Unknown{Raw: raw}).Marshal()
-	if err != nil {
-		panic(err) // bytes can be encoded
-	}
-	return append([]byte("k8s\x00"), text...)
-}
-
 func (m *imitation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	answer := func(status int, v map[string]any) {
-		if isWire(r) && v["kind"] == "Lease" {
-			w.Header().Set("Content-Type", form)
-			w.WriteHeader(status)
-			_, _ = w.Write(seal(toWire(v))) // the client may be gone
-			return
-		}
+	answer := func(status int, v any) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(v)
+		_ = json.NewEncoder(w).Encode(v) // the client may be gone
 	}
 	var body map[string]any
 	if r.Method != http.MethodGet && r.Method != http.MethodDelete {
-		text, err := io.ReadAll(r.Body)
-		if err == nil && r.Header.Get("Content-Type") == form {
-			body, err = fromWire(text)
-		} else if err == nil {
-			in := json.NewDecoder(bytes.NewReader(text))
-			in.UseNumber()
-			err = in.Decode(&body)
-		}
-		if err != nil {
+		in := json.NewDecoder(r.Body)
+		in.UseNumber()
+		if err := in.Decode(&body); err != nil {
 			failure(w, http.StatusBadRequest, "BadRequest")
 			return
 		}
@@ -212,7 +97,7 @@ func (m *imitation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		failure(w, http.StatusUnauthorized, "Unauthorized")
 		return
 	case r.URL.Path == "/version":
-		answer(http.StatusOK, map[string]any{"gitVersion": "v0.0.0-imitation"})
+		answer(http.StatusOK, map[string]string{"gitVersion": "v0.0.0-imitation"})
 		return
 	case strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
 		answer(http.StatusCreated, merge(body, map[string]any{"status": map[string]any{"allowed": true}}))
@@ -228,7 +113,7 @@ func (m *imitation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer m.mu.Unlock()
 	o, exists := m.objects[name]
 	exists = exists && namespace == m.namespace
-	version, uid, manager := part(body, "metadata", "resourceVersion"), part(body, "metadata", "uid"), strings.Split(r.UserAgent(), "/")[0]
+	version, uid, manager := part(body, "metadata", "resourceVersion"), part(body, "metadata", "uid"), cmp.Or(q.Get("fieldManager"), "other")
 	old := part(o, "metadata", "resourceVersion")
 	switch {
 	case r.Method == http.MethodGet && name == "":
@@ -319,19 +204,6 @@ func (m *imitation) listLocked(w http.ResponseWriter, r *http.Request, namespace
 			items = append(items, o)
 		}
 	}
-	if isWire(r) {
-		l := v1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: fmt.Sprint(revision), Continue: next}}
-		list, err := l.Marshal()
-		if err != nil {
-			panic(err) // a number and a name can be encoded
-		}
-		for _, o := range items {
-			list = protowire.AppendBytes(protowire.AppendTag(list, 2, protowire.BytesType), toWire(o.(map[string]any)))
-		}
-		w.Header().Set("Content-Type", form)
-		_, _ = w.Write(seal(list))
-		return
-	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{
 		"apiVersion": "coordination.k8s.io/v1", "kind": "LeaseList",
@@ -351,10 +223,11 @@ func (m *imitation) watch(w http.ResponseWriter, r *http.Request, namespace stri
 	}
 	m.mu.Unlock()
 	news = append(news, event{Type: "BOOKMARK", Object: map[string]any{"kind": "Lease", "metadata": map[string]any{"resourceVersion": fmt.Sprint(at)}}})
+	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
 	for {
 		for _, e := range news {
-			if e.send(w, isWire(r)) != nil || e.Type == "ERROR" {
+			if json.NewEncoder(w).Encode(e) != nil || e.Type == "ERROR" {
 				return
 			}
 		}
