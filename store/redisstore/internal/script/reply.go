@@ -91,7 +91,7 @@ func ReplyTo(v resp.Value) Reply {
 // second one.
 func (r Reply) Parts(s *Script) (first, next Reply) {
 	first, next = r, r
-	if r.Outcome == store.Granted && s.Does(Keeps|Frees) {
+	if r.Outcome == store.Granted && s.is("return") {
 		first.Value, next.Value = resp.Value{}, resp.Value{}
 		if v := r.Value.List; len(v) == 2 {
 			first.Value, next.Value = v[0], v[1]
@@ -104,7 +104,7 @@ func (r Reply) Parts(s *Script) (first, next Reply) {
 // token, a grant without one does not count: token 0 would pass for older than all
 // others.
 func (r Reply) Answer(s *Script) driver.Reply {
-	draws, mutex := s.Does(Draws), s != nil && s.List == Steps
+	draws := s.Does(Draws)
 	if r.Outcome != store.Granted {
 		// A command that failed did nothing and says nothing about the lease, which may
 		// exist all the same. It counts as not sent.
@@ -120,15 +120,15 @@ func (r Reply) Answer(s *Script) driver.Reply {
 	switch r.Value.Kind {
 	case ':':
 		yes := driver.Reply{Kind: quorum.Yes, Report: store.NodeOutcome{Outcome: store.Granted}, At: r.At}
-		if r.Value.Num == 1 && mutex && s.Does(Frees) && !s.Does(Keeps) { // see calls/release.lua
+		if r.Value.Num == 1 && s.is("release") { // see calls/release.lua
 			return yes
 		}
-		if r.Value.Num == 1 && r.proposed > 0 && r.clock != 0 && mutex && s.Does(Takes|Draws) { // see calls/steps.lua
+		if r.Value.Num == 1 && r.proposed > 0 && r.clock != 0 && s.is("acquire") { // see calls/steps.lua
 			yes.Token, yes.Clock = r.proposed, r.clock
 			return yes
 		}
 	case '$':
-		if mutex && s.Does(Takes|Draws) {
+		if s.is("acquire") {
 			if a, ok := grantOf(r.Value.Text); ok {
 				a.At = r.At
 				return a

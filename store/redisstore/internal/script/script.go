@@ -81,6 +81,9 @@ const (
 // does nothing.
 func (s *Script) Does(all Effect) bool { return s != nil && s.does&all == all }
 
+// is reports whether the script is the one of that name, or its variant with the mark.
+func (s *Script) is(name string) bool { return s != nil && s.Name == name }
+
 // The scripts. Those with a second line have a variant that also gets the mark, for
 // servers that must not have forgotten anything.
 var (
