@@ -244,11 +244,15 @@ func TestRejoinThatIsRefusedAPlace(t *testing.T) {
 	s, other := mustOpen(t, &Options{servers: []string{shared.Addr}}), mustOpen(t, &Options{servers: []string{shared.Addr}})
 	r := newRejoiner(t, s, other, "refused a place")
 	dir := DefaultBase + "/" + r.held.Name
-	if _, err := connect(t).SetACL(dir, gozk.WorldACL(gozk.PermAll&^gozk.PermCreate), -1); err != nil {
+	c := connect(t)
+	if _, err := c.SetACL(dir, gozk.WorldACL(gozk.PermAll&^gozk.PermCreate), -1); err != nil {
 		t.Fatal(err)
 	}
 	if queued, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, r.next); queued || err != nil {
 		t.Errorf("rejoin: queued %v, %v, want a release", queued, err)
+	}
+	if _, err := c.SetACL(dir, gozk.WorldACL(gozk.PermAll), -1); err != nil { // the test may run again
+		t.Fatal(err)
 	}
 	<-r.has
 	mustRelease(t, other, r.waiter.Lease)
