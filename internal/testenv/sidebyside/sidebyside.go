@@ -3,6 +3,7 @@
 package sidebyside
 
 import (
+	"flag"
 	"slices"
 	"sync"
 	"testing"
@@ -21,16 +22,21 @@ type Cost struct {
 	Total func() float64 // until now
 }
 
-// rounds is how often each way has its turn.
-const rounds = 5
+// rounds is how often each way has its turn: once if the benchmarks are only to show that they run.
+func rounds() int {
+	if flag.Lookup("test.benchtime").Value.String() == "1x" {
+		return 1
+	}
+	return 5
+}
 
-// Measure has goroutines do the thing b.N times each in one way after the other, and that five times. It
+// Measure has goroutines do the thing b.N times each in one way after the other, and that several times. It
 // reports the medians for one thing: the time, each of the costs, and how many times as many
 // things were done in each later way as in the first one.
 func Measure(b *testing.B, goroutines int, ways []Way, costs ...Cost) {
 	b.Helper()
 	figures := map[string][]float64{}
-	for range rounds {
+	for range rounds() {
 		var first float64
 		for n, w := range ways {
 			before := make([]float64, len(costs))
