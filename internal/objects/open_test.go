@@ -3,10 +3,13 @@ package objects
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/recordstore"
 )
 
@@ -59,5 +62,30 @@ func TestConditions(t *testing.T) {
 		if err, _ := try(c.sound, c.ignored); !errors.Is(err, recordstore.ErrRefused) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v: %v, want a refusal", c, err)
 		}
+	}
+}
+
+// What the options say is added to what the URL says, and must not contradict it.
+func TestOptionsBesideTheURL(t *testing.T) {
+	type options struct {
+		Prefix, Endpoint    string
+		Skew, Poll, Timeout time.Duration
+		Logger              *slog.Logger
+
+		bucket string
+	}
+	e := Engine[options, Driver]{
+		Scheme: "test",
+		Common: func(o *options) Common {
+			return Common{Bucket: &o.bucket, Prefix: &o.Prefix, Endpoint: &o.Endpoint, Skew: &o.Skew, Poll: &o.Poll, Timeout: &o.Timeout, Logger: &o.Logger}
+		},
+		Complete: func(*options) error { return nil },
+	}
+	const url = "test://bbb?timeout=3s"
+	if o, err := e.Options(url, &options{Skew: time.Minute, Timeout: 3 * time.Second}); err != nil || o.bucket != "bbb" || o.Skew != time.Minute || o.Timeout != 3*time.Second {
+		t.Errorf("options beside the URL: %+v, %v", o, err)
+	}
+	if _, err := e.Options(url, &options{Timeout: time.Second}); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("two timeouts: %v, want %v", err, store.ErrInvalid)
 	}
 }

@@ -270,7 +270,8 @@ func (c *scene) outcome(results [2]string) string {
 	return strings.Join(lines, "\n")
 }
 
-// state tells who holds the lock, and which tokens there are, without what differs from lock to lock.
+// state describes the holders of the lock and the order of the tokens. It leaves out owners and token
+// values, since those are new for each lock.
 func (c *scene) state() string {
 	st := c.inspect(c.other(), c.held.Name)
 	var grants []store.Holding
