@@ -165,6 +165,27 @@ func TestPromotedReplicaThatForgot(t *testing.T) {
 	}
 }
 
+// A master hands its slots to its replica and is reset, so that it knows of no other member. A client
+// that has learned nothing of that finds the new master, although nobody redirects it.
+func TestMemberIsReset(t *testing.T) {
+	t.Parallel() // it mostly waits
+	c := redistest.StartCluster(t, 3, 1)
+	s := openCluster(t, c.Masters, nil)
+	const name = "stock"
+	r := request(name)
+	acquire(t, s, r)
+	old := c.Has(t, name)
+	replica := c.Replicas[slices.Index(c.Masters, old)]
+	replica.Text(t, "CLUSTER", "FAILOVER")
+	eventually.True(t, "the replica has taken over", func() bool { return c.Has(t, name) == replica })
+	old.Text(t, "CLUSTER", "RESET")
+	if err := s.Renew(t.Context(), []store.Lease{r})[0]; err != nil {
+		t.Errorf("renewal at the new master: %v", err)
+	}
+	mustRelease(t, s, r, store.Grant{})
+	nothingLeft(t, []*redistest.Server{replica})
+}
+
 // Many goroutines wait for locks whose slots move from one member to another all the time.
 // Each lock has one holder at a time, tokens rise, and every waiter is served.
 func TestContentionWhileSlotsMove(t *testing.T) {

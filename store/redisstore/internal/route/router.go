@@ -189,6 +189,9 @@ func (r *Router) redirect(n *node.Node, c node.Call, said script.Reply) (script.
 	}
 	t.Moves++
 	t.Asking = d.Kind == resp.RedirectAsk
+	if resp.CodeOf(said.Err) == resp.ClusterDown { // a member that was reset or cut off redirects nobody
+		r.requestRefresh()
+	}
 	to, pause := r.follow(n, d), time.Duration(0)
 	if d.Kind == resp.RedirectWait || t.Moves > mostMoves {
 		pause = slotMovePause << min(t.Moves, 4)
