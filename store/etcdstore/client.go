@@ -20,16 +20,31 @@ import (
 // member is one endpoint of a cluster, with a client of its own.
 type member struct {
 	endpoint string
+	ctx      context.Context // ends when the member is closed
+	end      context.CancelFunc
 
 	mu     sync.Mutex
 	client *client // nil until it is needed
-	closed bool
+	login  *login  // nil unless the client is being made
+}
+
+// login is an attempt to make the client of a member, for all that wait for it.
+type login struct {
+	done   chan struct{} // closed when the rest is set
+	client *client
+	err    error
+}
+
+func newMember(endpoint string) *member {
+	e := &member{endpoint: endpoint}
+	e.ctx, e.end = context.WithCancel(context.Background())
+	return e
 }
 
 // try calls f. If there is no connection, it says why at once, so that another member can be
 // asked.
 func (e *member) try(ctx context.Context, o Options, limit time.Duration, f func(ctx context.Context, c *client) error) error {
-	c, err := e.connect(o)
+	c, err := e.connect(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -95,27 +110,52 @@ func (e *unconnectedError) Unwrap() error { return e.why }
 // minutes, in which leases end although the server is back.
 const mostBackoff = time.Second
 
-// connect returns the client of the member. It blocks only to log in.
-func (e *member) connect(o Options) (*client, error) {
+// connect returns the client of the member. It blocks only to log in. That goes on if ctx ends: a
+// member that does not answer holds nobody up for longer because others wait for it, too.
+func (e *member) connect(ctx context.Context, o Options) (*client, error) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return nil, store.ErrClosed
-	}
-	if e.client != nil {
+	if e.ctx.Err() != nil || e.client != nil {
+		defer e.mu.Unlock()
+		if e.client == nil {
+			return nil, store.ErrClosed
+		}
 		return e.client, nil
 	}
+	l := e.login
+	if l == nil {
+		l = &login{done: make(chan struct{})}
+		e.login = l
+		go e.logIn(o, l)
+	}
+	e.mu.Unlock()
+	select {
+	case <-l.done:
+		return l.client, l.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// logIn makes the client.
+func (e *member) logIn(o Options, l *login) {
+	c, err := e.makeClient(o)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.login = nil
+	if l.err = err; err == nil {
+		l.client = &client{c, make(chan *aliveStream, mostIdle)}
+		e.client = l.client
+	}
+	close(l.done)
+}
+
+func (e *member) makeClient(o Options) (*clientv3.Client, error) {
 	if o.Username != "" {
 		if err := e.probe(o); err != nil {
 			return nil, err
 		}
 	}
-	c, err := clientv3.New(e.config(o, o.Username, o.Password))
-	if err != nil {
-		return nil, err
-	}
-	e.client = &client{c, make(chan *aliveStream, mostIdle)}
-	return e.client, nil
+	return clientv3.New(e.config(o, o.Username, o.Password))
 }
 
 // probe connects without a login. The library waits for a connection to log in, and does not say
@@ -125,7 +165,7 @@ func (e *member) probe(o Options) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), tryTime)
+	ctx, cancel := context.WithTimeout(e.ctx, tryTime)
 	defer cancel()
 	err = connected(ctx, c.ActiveConnection())
 	_ = c.Close() // it returns the error of the context that it ended itself
@@ -138,6 +178,7 @@ func (e *member) config(o Options, username, password string) clientv3.Config {
 		MinConnectTimeout: max(o.Timeout, DefaultTimeout),
 	})
 	return clientv3.Config{
+		Context:              e.ctx,
 		Endpoints:            []string{e.endpoint},
 		DialTimeout:          max(tryTime, o.Timeout/2), // for the login, which takes servers long
 		DialKeepAliveTime:    10 * time.Second,
@@ -157,7 +198,12 @@ func (e *member) config(o Options, username, password string) clientv3.Config {
 func (e *member) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.closed = true
+	e.end()
+	if l := e.login; l != nil {
+		e.mu.Unlock()
+		<-l.done
+		e.mu.Lock()
+	}
 	if e.client != nil {
 		e.client.close()
 		e.client = nil

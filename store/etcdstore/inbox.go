@@ -150,7 +150,7 @@ func (b *inbox) run() {
 // The library opens a watch again and again at a member that is paused or gone, and does
 // not say so. Other members may have messages meanwhile, so the watch ends then.
 func (b *inbox) watch(ctx context.Context, at *member, limit time.Duration) (opened bool, err error) {
-	c, err := at.connect(b.o)
+	c, err := at.connect(ctx, b.o)
 	if err != nil {
 		return false, err
 	}
@@ -255,7 +255,7 @@ func (o *predecessorWatch) watch(s *link, key string, revision int64, options ..
 	o.key, o.cancel, o.ended = key, cancel, ended
 	o.group.Go(func() {
 		defer close(ended)
-		c, err := at.connect(s.o)
+		c, err := at.connect(ctx, s.o)
 		if err != nil {
 			return
 		}

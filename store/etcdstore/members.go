@@ -32,7 +32,7 @@ func newMembers(endpoints []string, o Options) *members {
 	m := &members{o: o}
 	m.while, m.end = context.WithCancel(context.Background())
 	for _, e := range endpoints {
-		m.list = append(m.list, &member{endpoint: e})
+		m.list = append(m.list, newMember(e))
 	}
 	m.now = rand.IntN(len(m.list))
 	return m
