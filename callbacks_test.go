@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -388,130 +387,6 @@ func TestRetryDelayEndsItsGoroutine(t *testing.T) {
 					t.Errorf("%s: the log has no stack that names callbacks_test.go: %s", what, log)
 				}
 			})
-		}
-	}
-}
-
-// A Clock that ends its goroutine locks nobody out: the locks are free afterwards, and no
-// queue is left.
-func TestClockEndsItsGoroutine(t *testing.T) {
-	for how, end := range ends {
-		readings := 0
-		for reading := range 40 {
-			what := fmt.Sprintf("%s at reading %d", how, reading)
-			synctest.Test(t, func(t *testing.T) {
-				v := newVirtual()
-				b := newQueueBench(t, leasehold.Options{})
-				var mu sync.Mutex
-				left := -1
-				ended := false
-				c := leasehold.New(store.New(b.waiter), &leasehold.Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.Func(func() clock.Instant {
-					mu.Lock()
-					left--
-					now := left == -1
-					ended = ended || now
-					mu.Unlock()
-					if now {
-						end()
-					}
-					return v.Now()
-				})})
-				calling(func() {
-					l, err := c.Mutex("b").Acquire(t.Context())
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					mu.Lock()
-					left = reading
-					mu.Unlock()
-					defer l.Release(t.Context())
-					c.Mutex("a").With(short).Do(t.Context(), func(ctx context.Context, _ *leasehold.Lease) error {
-						select {
-						case <-ctx.Done():
-						case <-time.After(5 * time.Second):
-						}
-						return nil
-					})
-					l.Extend(t.Context())
-				})
-				time.Sleep(2 * leasehold.DefaultTTL)
-				mu.Lock()
-				left = -100 // the clock fails no more
-				mu.Unlock()
-				if ended {
-					readings++
-				}
-				if n := c.Queues(); n != 0 {
-					t.Errorf("%s: %d queues are left, want none", what, n)
-				}
-				for _, name := range []string{"a", "b"} {
-					if err := c.Mutex(name).Do(t.Context(), func(context.Context, *leasehold.Lease) error { return nil }); err != nil {
-						t.Errorf("%s: Do of lock %s afterwards: %v, want it free", what, name, err)
-					}
-				}
-			})
-		}
-		if readings < 10 {
-			t.Errorf("%s: the clock failed at %d readings, want 10 at least", how, readings)
-		}
-	}
-}
-
-// A Clock that ends its goroutine while its client waits leaves no place.
-func TestClockEndsAWait(t *testing.T) {
-	for how, end := range ends {
-		readings := 0
-		for reading := range 20 {
-			what := fmt.Sprintf("%s at reading %d", how, reading)
-			inQueue(t, leasehold.Options{}, func(t *testing.T, b *queueBench) {
-				v := newVirtual()
-				var left atomic.Int32
-				var ended atomic.Bool
-				left.Store(int32(reading + 1))
-				c := leasehold.New(store.New(b.waiter), &leasehold.Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.Func(func() clock.Instant {
-					if left.Add(-1) == 0 {
-						ended.Store(true)
-						end()
-					}
-					return v.Now()
-				})})
-				first := b.acquire(b.strangers().Mutex("a"))
-				var waits sync.WaitGroup
-				for i := range 3 {
-					lock := c.Mutex("a")
-					if i == 1 {
-						lock = lock.With(leasehold.LockOptions{OnWait: func(error) {}})
-					}
-					waits.Go(func() {
-						calling(func() {
-							if l, err := lock.Acquire(t.Context()); err == nil {
-								l.Release(t.Context())
-							}
-						})
-					})
-					synctest.Wait()
-				}
-				released := time.Now()
-				b.release(first)
-				waits.Wait()
-				if waited := time.Since(released); waited > time.Second {
-					t.Errorf("%s: the waits ended %v after the release, want 1s at most", what, waited)
-				}
-				if ended.Load() {
-					readings++
-				}
-				if n := c.Queues(); n != 0 {
-					t.Errorf("%s: %d queues are left, want none", what, n)
-				}
-				if n := b.inQueueNow("a"); n != 0 {
-					t.Errorf("%s: %d places are left, want none", what, n)
-				}
-				b.unharmed(what, "a")
-			})
-		}
-		if readings < 10 {
-			t.Errorf("%s: the clock failed at %d readings, want 10 at least", how, readings)
 		}
 	}
 }

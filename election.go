@@ -102,13 +102,13 @@ func (e *Election) term(ctx context.Context, fn func(context.Context, *Lease) er
 		return term{err: err}
 	}
 	t.led = true
-	began, failed := e.l.c.holds.Now(), true
+	began, failed := e.l.c.holds.Clock.Now(), true
 	t.err = e.l.during(ctx, lease, func(ctx context.Context, l *Lease) error {
 		err := fn(ctx, l)
 		failed = err != nil
 		return err
 	})
-	t.long = e.l.c.holds.Now().Sub(began) >= lease.held.Request().TTL
+	t.long = e.l.c.holds.Clock.Now().Sub(began) >= lease.held.Request().TTL
 	if t.finished = !failed && !errors.Is(t.err, ErrLost); t.finished {
 		t.err = nil // Release has logged it if the lock ends by its TTL
 	}

@@ -90,7 +90,7 @@ type call struct {
 // begin begins a call with ctx.
 func (c *Client) begin(ctx context.Context) (begun call) {
 	if c.observe != nil { // otherwise nobody needs the time
-		begun.began = c.holds.Now()
+		begun.began = c.holds.Clock.Now()
 	}
 	if c.observe != nil || c.trace != nil {
 		begun.number = calls.Add(1)
@@ -108,7 +108,7 @@ func (l *Lock) observeOutcome(ctx context.Context, call call, held *holds.Lease,
 	if c.observe == nil {
 		return
 	}
-	e := Event{Kind: how, Name: l.name, Call: call.number, Waited: c.holds.Now().Sub(call.began), Err: err}
+	e := Event{Kind: how, Name: l.name, Call: call.number, Waited: c.holds.Clock.Now().Sub(call.began), Err: err}
 	switch {
 	case err != nil:
 		e.Kind = Failed
@@ -125,7 +125,7 @@ func (l *Lock) observeOutcome(ctx context.Context, call call, held *holds.Lease,
 
 // observeWaiting tells the observer why the lock is waited for.
 func (l *Lock) observeWaiting(ctx context.Context, call call, reason error, position int) {
-	l.c.observe(ctx, Event{Kind: Waiting, Name: l.name, Call: call.number, Position: position, Waited: l.c.holds.Now().Sub(call.began), Err: reason})
+	l.c.observe(ctx, Event{Kind: Waiting, Name: l.name, Call: call.number, Position: position, Waited: l.c.holds.Clock.Now().Sub(call.began), Err: reason})
 }
 
 // observeHold tells the observer what became of a lease after it was granted.

@@ -108,7 +108,7 @@ func (l *Lease) Downgrade(ctx context.Context) (*Lease, error) {
 	mustHave(ctx)
 	var began clock.Instant
 	if l.c.observe != nil {
-		began = l.c.holds.Now()
+		began = l.c.holds.Clock.Now()
 	}
 	held, over, err := l.held.Downgrade(ctx)
 	if err != nil {
@@ -134,7 +134,7 @@ func (l *Lease) observeDowngrade(ctx context.Context, next *Lease, over bool, be
 	if over {
 		l.held.ObserveRelease(nil)
 	}
-	l.c.observe(ctx, Event{Kind: Acquired, Name: next.Name(), Call: calls.Add(1), Owner: next.Owner(), Token: next.Token(), Waited: l.c.holds.Now().Sub(began)})
+	l.c.observe(ctx, Event{Kind: Acquired, Name: next.Name(), Call: calls.Add(1), Owner: next.Owner(), Token: next.Token(), Waited: l.c.holds.Clock.Now().Sub(began)})
 	next.held.GrantTold()
 	returned = true
 }

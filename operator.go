@@ -71,7 +71,7 @@ func (o *Operator) WaitFree(ctx context.Context, name string, onWait func(reason
 			return waits.GaveUp(ctx, waits.Both(last, err))
 		}
 		busy, retry := waits.CanWait(err)
-		switch now := o.c.holds.Now(); {
+		switch now := o.c.holds.Clock.Now(); {
 		case !retry:
 			return err
 		case busy != nil:

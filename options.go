@@ -24,9 +24,8 @@ type Options struct {
 	// No secrets are logged. Nil: only such panics are logged, to slog.Default.
 	Logger *slog.Logger
 	// Clock counts validity; it is meant for simulations and tests. Nil: the
-	// machine's own, which on Linux counts while the machine is suspended. If a
-	// Clock panics or ends its goroutine, all leases of the Client are lost, since
-	// nobody can judge them.
+	// machine's own, which on Linux counts while the machine is suspended. It must not
+	// block, panic or end its goroutine.
 	Clock clock.Clock
 	// RetryDelay returns the pause after the try-th attempt, counted from 1. It is
 	// used for requests that the Client repeats by itself, and for locks whose

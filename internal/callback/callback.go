@@ -2,7 +2,7 @@
 // goroutine or block. The client keeps to three rules, so that nothing is left behind
 // then:
 //
-//   - Only the Clock is read while a mutex is held, in one place.
+//   - None is called while a mutex is held. The Clock is, and must not panic.
 //   - On a caller's goroutine a panic goes up to the caller, and deferred functions give
 //     up what the call would have returned.
 //   - On a goroutine of the client it is recovered and logged. This package does that.

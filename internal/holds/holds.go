@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math"
 	"sync"
 	"time"
 
@@ -85,43 +84,10 @@ func New(o Config) *Holds {
 	return c
 }
 
-// Now reads the clock. It is the user's, and may panic or end the goroutine. Nobody can judge any
-// lease then, so all are lost.
-func (c *Holds) Now() clock.Instant { return c.NowOr(func() {}) }
-
-// NowOr is Now, and calls failed first if the clock does not return.
-func (c *Holds) NowOr(failed func()) (now clock.Instant) {
-	read := false
-	defer func() {
-		if !read {
-			failed()
-			c.loseAll()
-		}
-	}()
-	now = c.Clock.Now()
-	read = true
-	return now
-}
-
-// lock locks the mutex and reads the clock. A section that needs the time gets it
-// here and reads the clock no more: if it does not return, nothing is half done.
+// lock locks the mutex and reads the clock.
 func (c *Holds) lock() (now clock.Instant) {
 	c.mu.Lock()
-	return c.NowOr(c.mu.Unlock)
-}
-
-// errClock is what the store said last of leases that a Clock has ended.
-var errClock = errors.New("the Clock of the client failed")
-
-// loseAll ends every lease.
-func (c *Holds) loseAll() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for h, ok := c.renewer.First(); ok; h, ok = c.renewer.First() {
-		h.lastErr = errClock
-		h.stepLocked(leasefsm.Tick, 0, math.MaxInt64)
-	}
-	c.renewer.Disarm()
+	return c.Clock.Now()
 }
 
 // drop tries once to release what r was granted, and logs a failure.

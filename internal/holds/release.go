@@ -41,23 +41,15 @@ func (l *Lease) release(ctx context.Context) (over, known bool, err error) {
 	if l.released {
 		return false, true, l.outcome
 	}
-	returned := false
-	defer func() {
-		if !returned && l.isOver() { // the clock failed: it is no longer renewed
-			l.h.c.drop(ctx, store.ReleaseRequest{Lease: l.h.req})
-		}
-	}()
 	if !l.detached {
 		var gaveUp error
 		if over, gaveUp = l.leaveHold(ctx); gaveUp != nil {
-			returned = true
 			return false, true, gaveUp
 		}
 	}
 	if err = l.outcome; !l.released {
 		err = l.releaseHold(ctx)
 	}
-	returned = true
 	return over, l.released, err
 }
 

@@ -36,7 +36,7 @@ func (c *Holds) renew(caller context.Context, batch []*hold) []error {
 	defer cancel()
 	settled := false
 	defer func() {
-		if !settled { // the clock or the store panicked
+		if !settled { // the store panicked
 			c.renewalFailed(batch)
 		}
 	}()

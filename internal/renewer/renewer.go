@@ -100,14 +100,6 @@ func (r *Renewer[T]) Step(l *Lease[T], e leasefsm.Event, start, now clock.Instan
 	r.arm(now)
 }
 
-// First returns the lease with the earliest deadline, or false if none is kept.
-func (r *Renewer[T]) First() (of T, ok bool) {
-	if len(r.leases) == 0 {
-		return of, false
-	}
-	return r.leases[0].l.Of, true
-}
-
 // Find returns the leases that match, in no order. It looks at all of them.
 func (r *Renewer[T]) Find(match func(of T) bool) (found []T) {
 	for _, d := range r.leases {
@@ -136,9 +128,6 @@ func (r *Renewer[T]) arm(now clock.Instant) {
 	r.armed, r.sweepAt = true, next
 	r.timer.Reset(max(r.sweepAt.Sub(now), 1))
 }
-
-// Disarm notes that the timer may have fired for nothing, so that it is set again.
-func (r *Renewer[T]) Disarm() { r.armed = false }
 
 // sweep steps every lease whose deadline has come, and starts the renewals that are due.
 func (r *Renewer[T]) sweep() {

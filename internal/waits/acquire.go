@@ -23,7 +23,7 @@ func (c *Queues) attempt(ctx context.Context, t *Terms, by *Caller, owner string
 	if req.Owner = store.NewOwner(); owner != "" {
 		req.Owner, req.Attempt, req.Meta = owner, req.Owner, ""
 	}
-	start := c.holds.Now() // before the first byte leaves: validity counts from here
+	start := c.holds.Clock.Now() // before the first byte leaves: validity counts from here
 	grant, err := c.holds.Store.Acquire(ctx, req)
 	if owner != "" && err != nil {
 		if req.Meta = describedLease(err, owner); req.Meta != "" {
@@ -164,7 +164,7 @@ func (c *Queues) Poll(ctx context.Context, t Terms, by *Caller, tries int, owner
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return nil, GaveUp(ctx, Both(last, err))
 		}
-		last, at = err, c.holds.Now()
+		last, at = err, c.holds.Clock.Now()
 		busy, retry := CanWait(err)
 		switch now := at; {
 		case !retry:

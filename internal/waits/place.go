@@ -196,7 +196,7 @@ func (q *queue) requestAt(p *place, trace string) (store.WaitRequest, clock.Inst
 		p.reserved = nil
 		return r.req, r.start
 	}
-	return q.request(p.rank, trace), q.c.holds.Now()
+	return q.request(p.rank, trace), q.c.holds.Clock.Now()
 }
 
 // give makes the first waiter in the queue the holder of the grant, or releases the grant

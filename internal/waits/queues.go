@@ -95,7 +95,7 @@ func (c *Queues) Len() (queues, waiters int) {
 // lock locks the mutex and reads the clock.
 func (c *Queues) lock() (now clock.Instant) {
 	c.mutex.Lock()
-	return c.holds.NowOr(c.mutex.Unlock)
+	return c.holds.Clock.Now()
 }
 
 // queueLocked returns the queue for t.

@@ -202,7 +202,7 @@ func before(queue []store.Place, rank uint64) (n int) {
 // time.
 func (c *Queues) refreshHolder(ctx context.Context, name string, ttl time.Duration, why error, at clock.Instant) error {
 	var busy *store.BusyError
-	if !errors.As(why, &busy) || c.holds.Now().Sub(at) < recent {
+	if !errors.As(why, &busy) || c.holds.Clock.Now().Sub(at) < recent {
 		return why
 	}
 	state, err := c.inspect(ctx, name, ttl)
