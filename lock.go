@@ -1,7 +1,6 @@
 package leasehold
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -170,8 +169,8 @@ func (l *Lock) get(ctx context.Context, tries int, bound bool, call call) (*hold
 	return held, how, err
 }
 
-// terms returns what l wants, or an error if l is invalid or its store never
-// gives that. It sends nothing.
+// terms returns what l wants, or an error if its options do not fit together. The store checks the
+// rest.
 func (l *Lock) terms() (waits.Terms, error) {
 	life, err := l.o.life()
 	if err != nil {
@@ -179,11 +178,6 @@ func (l *Lock) terms() (waits.Terms, error) {
 	}
 	want, err := l.take.lease(l.name, l.o.Weight)
 	if err != nil {
-		return waits.Terms{}, err
-	}
-	want.TTL, want.Require = life.TTL, l.o.Require
-	caps := l.c.store.Caps()
-	if err := cmp.Or(want.CheckTerms(caps), want.CheckClass(caps)); err != nil {
 		return waits.Terms{}, err
 	}
 	if want.Kind.IsMutex() { // a semaphore of one permit shares their queue
