@@ -12,9 +12,6 @@ import (
 
 // Downgrade implements driver.Engine.
 func (s *engine) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
-	if err := s.Usable(ctx); err != nil {
-		return store.Grant{}, err
-	}
 	if s.Size > 1 {
 		return driver.Downgrade(ctx, &s.Driver, r)
 	}
@@ -28,9 +25,6 @@ func (s *engine) Downgrade(ctx context.Context, r store.Lease) (store.Grant, err
 // with several servers: none of them knows how many permits are held, and one that was away
 // would go on with the number before.
 func (s *engine) Resize(ctx context.Context, name string, from, to store.Kind) error {
-	if err := s.Usable(ctx); err != nil {
-		return err
-	}
 	if s.Size > 1 {
 		return fmt.Errorf("%w: resize %q: over several Redis servers a semaphore keeps its number of permits: use a semaphore with another name for another number (on one server the number can change)", store.ErrUnsupported, name)
 	}

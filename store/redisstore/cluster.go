@@ -65,9 +65,6 @@ func (c *clusterEngine) Close() error {
 // List implements driver.Engine. It lists the locks of all members. If some of them do not
 // answer, it returns the locks of the others and a *store.QuorumError.
 func (c *clusterEngine) List(ctx context.Context, prefix string) ([]store.State, error) {
-	if err := c.Usable(ctx); err != nil {
-		return nil, err
-	}
 	names := newCatalog(func(key string) (string, bool) {
 		name, ok := cluster.NameOf(strings.TrimSuffix(strings.TrimPrefix(key, script.KeyBegin), script.CounterEnd))
 		return name, ok && strings.HasPrefix(name, prefix) && store.CheckName(name) == nil

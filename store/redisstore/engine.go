@@ -148,9 +148,6 @@ func (s *engine) checkSlots(r store.Lease) error {
 
 // Release implements driver.Engine.
 func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
-	if err := s.Usable(ctx); err != nil {
-		return err
-	}
 	return s.Driver.Release(ctx, r)
 }
 
@@ -165,7 +162,7 @@ func (s *engine) StartAcquire(ctx context.Context, r store.AcquireRequest, done 
 
 // StartRelease implements driver.Starter.
 func (s *engine) StartRelease(ctx context.Context, r store.ReleaseRequest, done func(error)) bool {
-	if !s.starts() || s.Usable(ctx) != nil {
+	if !s.starts() {
 		return false
 	}
 	s.Driver.StartRelease(r, done)
@@ -181,7 +178,11 @@ func (s *engine) Flush() { s.Driver.Flush() }
 // lock over in the step that releases it. If a server cannot push, because the user lacks
 // the permission or a proxy is in between, the client polls.
 func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
-	if err := s.ready(ctx, r.Lease); err != nil {
+	err := ctx.Err()
+	if err == nil {
+		err = s.ready(ctx, r.Lease)
+	}
+	if err != nil {
 		s.Driver.Abandon(r.Owner)
 		return store.Grant{}, err
 	}
@@ -207,11 +208,9 @@ func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, n
 	return s.Driver.ReleaseAndRejoin(ctx, r, next)
 }
 
-// ready refuses a request to acquire that the servers cannot fulfil, and has the mark of a single server checked if the lock requires that.
+// ready refuses a lease of a class that the servers cannot give. It prepares a single server for the
+// class, and several for the TTL.
 func (s *engine) ready(ctx context.Context, r store.Lease) error {
-	if err := s.Usable(ctx); err != nil {
-		return err
-	}
 	if r.Require > s.Class {
 		return s.refuse(r)
 	}

@@ -41,9 +41,6 @@ func (s *engine) List(ctx context.Context, prefix string) ([]store.State, error)
 
 // held is List with the locks of other clients that have a token counter.
 func (s *engine) held(ctx context.Context, prefix string) ([]store.State, error) {
-	if err := s.Usable(ctx); err != nil {
-		return nil, err
-	}
 	names, cut := s.names(ctx, prefix)
 	if names == nil {
 		return nil, cut

@@ -42,7 +42,9 @@ type attempt[P any] struct {
 // Acquire is one attempt; see store.Store. The request has been checked.
 func (k *Driver[P]) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	a := k.beginAcquire(r)
-	a.askUnlock(Question{Op: quorum.Acquire, Lease: a.r.Lease})
+	a.askAllLocked(Question{Op: quorum.Acquire, Lease: a.r.Lease})
+	a.mu.Unlock()
+	k.flush()
 	k.readInline(ctx, a.over, nil)
 	await(ctx, nil, a.over, r.TTL, a.step)
 	a.mu.Lock()
@@ -80,14 +82,8 @@ func (k *Driver[P]) newAttempt(r store.WaitRequest, start clock.Instant) *attemp
 	return a
 }
 
-// askUnlock puts the first question, unlocks a, and has the question sent.
-func (a *attempt[P]) askUnlock(q Question) {
-	a.askAllLocked(q)
-	a.mu.Unlock()
-	a.k.flush()
-}
-
-// askAllLocked puts the first question, which is the same for all nodes.
+// askAllLocked puts the first question, which is the same for all nodes. The caller calls flush when
+// it has unlocked a.
 func (a *attempt[P]) askAllLocked(q Question) {
 	a.payload = a.k.Encode(q, a.payload)
 	for i := range a.k.Nodes {
@@ -248,8 +244,13 @@ func (a *attempt[P]) putLocked(node int, op quorum.Op, payload P, more bool) {
 
 // unsentLocked steps the machine for a call that will never be sent.
 func (a *attempt[P]) unsentLocked(node int, op quorum.Op, err error) {
-	a.noteLocked(node, PutOutcome(err))
-	a.applyLocked(a.eventLocked(quorum.Event{Kind: quorum.Unsent, Node: node, Op: op}, Reply{Report: PutOutcome(err)}), a.k.Clock.Now())
+	said := PutOutcome(err)
+	a.noteLocked(node, said)
+	e := quorum.Event{Kind: quorum.Unsent, Node: node, Op: op}
+	if a.waiting.waits {
+		e = a.eventLocked(e, Reply{Report: said})
+	}
+	a.applyLocked(e, a.k.Clock.Now())
 }
 
 // Receive implements Receiver.
@@ -259,7 +260,9 @@ func (a *attempt[P]) Receive(node, tag int, ans Reply) {
 		a.applyLocked(quorum.Event{Kind: quorum.Cancel}, a.k.Clock.Now())
 	}
 	a.takeReplyLocked(node, tag, ans)
-	a.reportLocked(a.newsLocked())
+	if a.waiting.waits {
+		a.reportLocked()
+	}
 	a.doneLocked()
 }
 
@@ -286,7 +289,10 @@ func (a *attempt[P]) takeReplyLocked(node, tag int, ans Reply) {
 	if op == quorum.Acquire && ans.Kind == quorum.Yes {
 		a.slot = ans.Slot
 	}
-	e := a.eventLocked(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token, Slots: ans.Slots}, ans)
+	e := quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token, Slots: ans.Slots}
+	if a.waiting.waits {
+		e = a.eventLocked(e, ans)
+	}
 	if e.Uncounted = jumped != nil; e.Uncounted {
 		e.RetryAfter = min(e.RetryAfter, jumped.left+afterExpiry)
 	}

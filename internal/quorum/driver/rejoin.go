@@ -77,7 +77,7 @@ func (k *Driver[P]) takeReserved(owner string, reason func(error)) *attempt[P] {
 			a.applyLocked(quorum.Event{Kind: quorum.PushLost, Node: i}, now)
 		}
 	}
-	a.reportLocked(a.newsLocked())
+	a.reportLocked()
 	a.mu.Unlock()
 	return a
 }

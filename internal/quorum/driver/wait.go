@@ -100,9 +100,11 @@ func (k *Driver[P]) enqueue(r store.WaitRequest, again bool, wish string, reason
 	a.core.Wish(wish)
 	a.waiting = waitState{waits: true, number: k.waiters.last.Add(1), reason: reason}
 	k.waiters.add(a)
-	a.askUnlock(Question{Op: quorum.Acquire, Lease: r.Lease, Barge: k.Barge, Waits: true, QueueOnly: again, Stamp: start})
+	a.askAllLocked(Question{Op: quorum.Acquire, Lease: r.Lease, Barge: k.Barge, Waits: true, QueueOnly: again, Stamp: start})
+	a.mu.Unlock()
+	k.flush()
 	a.mu.Lock()
-	a.reportLocked(a.newsLocked()) // calls that could not be put have their outcomes
+	a.reportLocked() // calls that could not be put have their outcomes
 	a.mu.Unlock()
 	return a
 }
@@ -160,9 +162,6 @@ func (k *Driver[P]) closing() bool {
 
 // eventLocked completes the event of a reply for an attempt that waits.
 func (a *attempt[P]) eventLocked(e quorum.Event, ans Reply) quorum.Event {
-	if !a.waiting.waits {
-		return e
-	}
 	s := &a.waiting.nodes[e.Node]
 	s.answered = true
 	if e.Op == quorum.Acquire {
@@ -229,7 +228,7 @@ func seniorTo(this string, reports []store.NodeOutcome) (owner string) {
 // reported. It cancels the attempt if waiting cannot help.
 func (a *attempt[P]) newsLocked() (why error) {
 	q := &a.waiting
-	if !q.waits || a.core.Verdict() != quorum.Open {
+	if a.core.Verdict() != quorum.Open {
 		return nil
 	}
 	now, position := news{said: true}, 0
@@ -267,7 +266,8 @@ func (a *attempt[P]) newsLocked() (why error) {
 // reportLocked calls the caller's reason function with the result of newsLocked. Several
 // nodes may reply at once, and the last report has to be the latest: one that is outdated
 // when its turn comes is left out. The mutex is released during the call.
-func (a *attempt[P]) reportLocked(why error) {
+func (a *attempt[P]) reportLocked() {
+	why := a.newsLocked()
 	if why == nil {
 		return
 	}

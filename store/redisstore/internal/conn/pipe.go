@@ -93,11 +93,6 @@ func (p *Pipe[C]) holdsBackLocked() bool {
 	return p.congestion.holdsBack(p.flight.n, p.peer.Waiting.n)
 }
 
-// resumesLocked reports whether to send what has waited for answers.
-func (p *Pipe[C]) resumesLocked() bool {
-	return p.paused && p.flight.n <= p.congestion.room()/2 && !p.holdsBackLocked()
-}
-
 // look ends the connection if the oldest call in flight has waited too long, and no answer has come
 // for as long. While answers arrive, even late ones, the server is there: what it has yet to
 // answer would only have to be sent again. Then look runs only now and then.

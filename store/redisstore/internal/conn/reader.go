@@ -88,7 +88,10 @@ func (r *reader[C]) push(v resp.Value) error {
 
 // resumesLocked reports whether to send now what has waited for answers. While more has arrived,
 // that is handled first, so that what is sent doesn't depend on which goroutine is faster.
-func (r *reader[C]) resumesLocked() bool { return !r.p.In.HasBuffered() && r.p.resumesLocked() }
+func (r *reader[C]) resumesLocked() bool {
+	p := r.p
+	return p.paused && p.flight.n <= p.congestion.room()/2 && !p.holdsBackLocked() && !p.In.HasBuffered()
+}
 
 func (r *reader[C]) resume() {
 	q := r.p.peer

@@ -156,8 +156,9 @@ func (n *Node) Deliver(c Call, r script.Reply) {
 		} else if c.Command.Script == script.Arrive && script.IsDenied(r.Err) {
 			n.setUnmarked(&driver.Refusal{Outcome: r.Outcome, Err: r.Err})
 		}
-		r, next := r.Parts(c.Command.Script)
 		if c.next != nil {
+			var next script.Reply
+			r, next = r.Parts(c.Command.Script)
 			n.tell(c.next, int(quorum.Acquire), next.Answer(script.Acquire))
 		}
 		a := r.Answer(c.Command.Script)
@@ -327,7 +328,20 @@ func (o owner) Inline() time.Duration {
 
 func (o owner) Waiters() int64 { return o.n.Shared.Waiting.Load() }
 
-func (o owner) Gathers(near bool) bool { return o.n.index == 0 && o.n.Shared.gathers(near) }
+// From this many calls in flight on, for one node or for all of several, a caller lets others enqueue
+// their calls before it sends fewer than a list: it is likely that the callers of those just answered
+// have more. The numbers were measured with 1 to 256 goroutines. With five servers each write counts.
+const manyForOne, manyForSeveral = 16, 8
+
+// Gathers implements conn.Owner. Only the first node gathers: a caller has enqueued its call for each. One
+// server nearby keeps up with several small writes, and is better given work at once.
+func (o owner) Gathers(near bool) bool {
+	flight := o.n.Shared.InFlight.Load()
+	if o.n.isSingle() {
+		return !near && flight > manyForOne
+	}
+	return o.n.index == 0 && flight > manyForSeveral
+}
 
 func (o owner) Sent() { o.n.Shared.Progress.Ring() }
 

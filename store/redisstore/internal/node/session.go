@@ -318,6 +318,9 @@ func (s *Session) compare(info resp.Value) {
 // gather makes list of the calls at the front of the queue that can be sent as one, of which
 // there is room for some in flight. It reports whether there are enough for a list to gain.
 func gather(list *script.StepList, waiting *conn.Queue[Call], room int) bool {
+	if waiting.Len() < 2 {
+		return false
+	}
 	list.Reset()
 	for i := range min(waiting.Len(), room) {
 		c := waiting.At(i)

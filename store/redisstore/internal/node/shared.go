@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"os"
@@ -87,28 +86,6 @@ func (s *Shared) NodeTimeout(ttl time.Duration) time.Duration {
 // as the leases of any client may last, as far as servers know about them.
 func (s *Shared) Quarantine() time.Duration {
 	return max(s.Config.Quarantine(), config.QuarantineFor(time.Duration(s.Raised.Load())), time.Duration(s.Longest.Load()))
-}
-
-// Usable refuses requests whose context has ended, or that come after Close.
-func (s *Shared) Usable(ctx context.Context) error {
-	if s.Closed.Load() {
-		return store.ErrClosed
-	}
-	return ctx.Err()
-}
-
-// From this many calls in flight on, for one node or for all of several, a caller lets others enqueue
-// their calls before it sends fewer than a list: it is likely that the callers of those just answered
-// have more. The numbers were measured with 1 to 256 goroutines. With five servers each write counts.
-const manyForOne, manyForSeveral = 16, 8
-
-// gathers is Gathers of conn.Owner, for the first node: a caller has enqueued its call for each. One
-// server nearby keeps up with several small writes, and is better given work at once.
-func (s *Shared) gathers(near bool) bool {
-	if s.Size == 1 {
-		return !near && s.InFlight.Load() > manyForOne
-	}
-	return s.InFlight.Load() > manyForSeveral
 }
 
 // Encoder returns the encoder of the store's questions.
