@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -23,7 +22,7 @@ type ensemble struct {
 	limits zk.Limits
 	maxTTL time.Duration
 	clock  clock.Clock
-	voters atomic.Int64
+	voters int // members that vote; 0: a server that stands alone
 
 	sessions *zk.Pool // nil until the limits are known
 }
@@ -95,7 +94,7 @@ func (e *ensemble) close(withLeases map[*zk.Session]bool) {
 func (e *ensemble) countVoters(ctx context.Context, t tree) error {
 	n, ok, err := t.Get(ctx, configNode)
 	if err == nil && ok {
-		e.voters.Store(int64(voters(string(n.Data))))
+		e.voters = voters(string(n.Data))
 	}
 	if errors.Is(err, zk.ErrNoAuth) {
 		return nil
@@ -105,7 +104,7 @@ func (e *ensemble) countVoters(ctx context.Context, t tree) error {
 
 // class returns the strongest guarantee that the servers give.
 func (e *ensemble) class() store.Class {
-	if e.voters.Load() >= 3 {
+	if e.voters >= 3 {
 		return store.Consensus
 	}
 	return store.CrashSafe
@@ -115,8 +114,8 @@ func (e *ensemble) class() store.Class {
 func (e *ensemble) require(c store.Class) error {
 	if have := e.class(); c > have {
 		why := "it is one server"
-		if n := e.voters.Load(); n > 0 {
-			why = fmt.Sprintf("its ensemble has %d voting members, and %v needs 3", n, c)
+		if e.voters > 0 {
+			why = fmt.Sprintf("its ensemble has %d voting members, and %v needs 3", e.voters, c)
 		}
 		return fmt.Errorf("%w: %v is required, and %s gives %v: %s", store.ErrUnsupported, c, e.node, have, why)
 	}

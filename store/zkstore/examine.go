@@ -86,7 +86,7 @@ func Examine(ctx context.Context, url string, o *Options) (Examination, error) {
 		return e, nil
 	}
 	defer s.Close()
-	e.Known, e.Voters, e.Tick, e.MaxTTL = true, int(s.voters.Load()), s.limits.Tick, s.maxTTL
+	e.Known, e.Voters, e.Tick, e.MaxTTL = true, s.voters, s.limits.Tick, s.maxTTL
 	e.Unusable = e.try(ctx, s)
 	return e, nil
 }
