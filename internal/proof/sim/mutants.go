@@ -59,7 +59,7 @@ func Mutants() []Mutant {
 		{Name: "redis-ask-what-was-missed", mech: nodes["ask-what-was-missed"], script: missing, seed: 12, idle: true},
 		{Name: "redis-clock-watch", mech: nodes["clock-watch"], script: jumpingTogether, seed: 2},
 		{Name: "redis-error-says-nothing", mech: nodes["error-says-nothing"], script: ailing, seed: 1},
-		{Name: "redis-look-at-mark", mech: nodes["look-at-mark"], script: losing, seed: 1},
+		{Name: "redis-look-at-mark", mech: nodes["look-at-mark"], script: losingOnce, seed: 1},
 		{Name: "redis-releases-retained", mech: nodes["releases-retained"], script: blinking, seed: 1, idle: true},
 		{Name: "redis-stamp-of-push", mech: nodes["stamp-of-push"], script: contention, seed: 6},
 		{Name: "wait-grant-from-since", mech: waits.Mechanisms["grant-from-since"], script: contention, seed: 6},

@@ -24,6 +24,13 @@ func losing(seed uint64) Script {
 	return busy(seed, every(2500, Fault{Kind: Crash, Size: 500, For: 20})...)
 }
 
+// losingOnce has them restarted so once, and one client that is then left alone.
+func losingOnce(seed uint64) Script {
+	s := busy(seed, Fault{Kind: Crash, At: 1500, Size: 500, For: 20})
+	s.Clients, s.Span = 1, 3
+	return s
+}
+
 // dozingLong has leases that last so long that much is left of every timer after the
 // machines were suspended.
 func dozingLong(seed uint64) Script {
