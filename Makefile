@@ -36,7 +36,7 @@ ALONE     = ^Test(Search|.*OnRedis|.*OnSimulatedRedis|.*OnObjects|ManyIdleConnec
 COMPARING = ./store/redisstore ./store/etcdstore ./store/recordstore ./cmd/leasehold/internal/serve/redisdoor ./store/azblobstore/azblobstoretest ./store/kubernetesstore/kubernetesstoretest
 # These tests bring the servers and clients of others. Without them, and without client-go, all
 # others need 1,000 packages instead of 1,900. So they are compiled once, without the race detector,
-# and not for other systems: make race runs them with it, and make lint cross OURS=work reads them.
+# and not for other systems: make race runs them with it, and make lint cross OURS=work compiles them.
 SERVED    = ./store/gcsstore/gcsstoretest ./store/s3store/s3storetest
 # The tests of the simulator that run many scripts: make sim does.
 SCRIPTS   = ^Test(Seeds|Thousand|JumpingClocksAreDiscounted|FadingNetwork|OneListReplacesAnother|CountersMayExpire|KindsRepeat|HistoriesRepeat)$$
@@ -58,9 +58,9 @@ TORTURE   = 60s
 IDLE      = 500ms
 SEED      = 0
 PLATFORMS = darwin/arm64 windows/amd64
-# The packages that staticcheck reads, and that are vetted for other systems: all but those of tests
-# that bring the servers and databases of others. Both read all packages that they need, and these
-# need two thirds of all. OURS=work has all, and client-go's adapter.
+# The packages that staticcheck reads: all but those of tests that bring the servers and databases
+# of others. It compiles all packages that they need, and these need two thirds of all. OURS=work has
+# all, and client-go's adapter.
 OURS      = $$($(GO) list work | grep -vE '[a-z0-9]storetest$$|/guardtest$$')
 
 # What "make quick" runs: the packages that decide, which need no server, and of
@@ -222,15 +222,18 @@ terminals: redis ## draw the terminals of docs/terminal again
 fuzz: redis ## run every fuzz target for FUZZTIME
 	@scripts/fuzz.sh $(FUZZTIME)
 
-cross: ## build and vet the library and the command for other systems
-	@set -e; for p in $(PLATFORMS); do \
+cross: ## read all packages as other systems have them (OURS=work builds and vets them there, too)
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+		(cd internal/testenv/systems && export GOWORK=off && $(GO) test . && $(GO) build -o "$$dir/systems" .) && \
+		"$$dir/systems" $(PLATFORMS) linux/386 -- work
+ifeq ($(OURS),work)
+	@set -e; for p in $(PLATFORMS) linux/386; do \
 		echo "cross $$p"; \
 		export GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0; \
 		$(GO) build work; \
-		$(GO) vet $(OURS); \
+		$(GO) vet work; \
 	done
-	@# Where int has 32 bits, the library must do, which needs no other module. OURS=work reads all.
-	@echo 'cross linux/386'; GOOS=linux GOARCH=386 CGO_ENABLED=0 $(GO) vet $(if $(filter work,$(OURS)),work,./...)
+endif
 
 explore: ## search every interleaving of the protocol in small worlds (long; a few minutes with MOST=500000)
 	@# With MOST, as in .ci/run, the rows of mutants are left to make mutants, which searches them all.

@@ -1,0 +1,5 @@
+package broken
+
+import "testing"
+
+func TestInside(t *testing.T) { var n int = "text"; t.Log(n) }
