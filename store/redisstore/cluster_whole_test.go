@@ -127,6 +127,25 @@ func TestReleaseInASlotBeingMoved(t *testing.T) {
 	nothingLeft(t, c.Masters)
 }
 
+// The only holder of a permit renews its lease before the first key of the slot is moved, and after the
+// last one: the keys that a renewal names are all there.
+func TestPermitInASlotBeingMoved(t *testing.T) {
+	t.Parallel() // it mostly waits
+	c := redistest.StartCluster(t, 3, 0)
+	s := openCluster(t, c.Masters, nil)
+	for _, what := range []string{"nothing", "everything"} {
+		held := shared(what, store.Semaphore(2), 1)
+		acquire(t, s, held)
+		m := c.BeginMove(t, what, another(t, c, what))
+		carried[what](m, t, what)
+		if err := s.Renew(t.Context(), []store.Lease{held})[0]; err != nil {
+			t.Errorf("renew with %s carried: %v", what, err)
+		}
+		m.End(t)
+		mustRelease(t, s, held, store.Grant{})
+	}
+}
+
 // What changes a lock that several can hold, and may serve its queue, waits for the move as well.
 func TestChangesInASlotBeingMoved(t *testing.T) {
 	t.Parallel() // it mostly waits

@@ -206,6 +206,15 @@ var seldomShares = [][]shareStep{{
 	{Op: sharePasses, TTL: 2 * queueUnit},
 	{Op: shareTries, Owner: 3, Kind: 3, TTL: queueUnit},
 }, {
+	// The end of a grant does not shorten another one that lasts for days.
+	{Op: shareAsks, Owner: 0, Kind: 1, TTL: 100 * time.Hour},
+	{Op: shareAsks, Owner: 1, Kind: 1, TTL: queueUnit},
+	{Op: sharePasses, TTL: 2 * queueUnit},
+	{Op: shareAsks, Owner: 2, Kind: 1, TTL: 30 * time.Hour},
+	{Op: sharePasses, TTL: 20 * time.Hour},
+	{Op: shareRenews, Owner: 2, Kind: 1, TTL: 30 * time.Hour}, // so that the counter lasts
+	{Op: sharePasses, TTL: 5 * time.Hour},
+}, {
 	// A place from before a change of the number of permits is removed.
 	{Op: shareAsks, Owner: 0, TTL: 30 * queueUnit, Heavy: 1},
 	{Op: shareAsks, Owner: 1, TTL: 30 * queueUnit, Heavy: 1},

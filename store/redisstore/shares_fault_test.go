@@ -34,8 +34,16 @@ func TestWireFormatOfShares(t *testing.T) {
 	r.Meta = store.Holder{Host: "h", PID: 1}.Encode()
 	acquire(t, s, r)
 	text := server.Text(t, "GET", "jobs/nightly")
-	if want := " s3 0"; text != want {
-		t.Errorf("the value is %q, want %q", text, want)
+	if begin, end := " s3 0 ", " 0 0  "+r.Owner+` {"host":"h","pid":1}`; !strings.HasPrefix(text, begin) || !strings.HasSuffix(text, end) {
+		t.Errorf("the value is %q, want %q, more of the holder, and %q", text, begin, end)
+	}
+	if keys := server.Keys(t); len(keys) != 2 {
+		t.Errorf("keys %q, want the lock and its counter", keys)
+	}
+	next := shared("jobs/nightly", store.Semaphore(3), 1)
+	acquire(t, s, next)
+	if text, want := server.Text(t, "GET", "jobs/nightly"), " s3 0"; text != want {
+		t.Errorf("the value for two holders is %q, want %q", text, want)
 	}
 	if held := server.Text(t, "HGET", "{jobs/nightly}:held", r.Owner); !strings.HasSuffix(held, " 0 0  "+r.Owner+` {"host":"h","pid":1}`) {
 		t.Errorf("the field of the holder is %q", held)
@@ -43,11 +51,13 @@ func TestWireFormatOfShares(t *testing.T) {
 	if said := server.Text(t, "SET", "jobs/nightly", "theirs", "NX", "PX", "1000"); said != "(nil)" {
 		t.Errorf("another client gets the held lock: the reply is %s", said)
 	}
-	if keys := server.Keys(t); len(keys) != 4 {
-		t.Errorf("keys %q, want the lock, its counter, its holders and their ends", keys)
+	if keys := server.Keys(t); len(keys) != 5 {
+		t.Errorf("keys %q, want the lock, its counter, its holders, their ends and their ranks", keys)
 	}
-	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
-		t.Fatal(err)
+	for _, l := range []store.Lease{r, next} {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if said := server.Text(t, "SET", "jobs/nightly", "theirs", "NX", "PX", "60000"); said != "OK" {
 		t.Errorf("another client does not get the free lock: the reply is %s", said)

@@ -327,7 +327,7 @@ func heldAt(n *node, lock int) (all []held) {
 	case !isRecord(value):
 		return []held{{owner: n.w.hist.number(ownerOf(value)), weight: 1, left: left}}
 	}
-	return recordHolds(n, lock)
+	return recordHolds(n, lock, value, left)
 }
 
 // heldBy returns the lease of an owner there.

@@ -16,7 +16,10 @@ import (
 func isRecord(value string) bool { return strings.HasPrefix(value, " ") }
 
 // recordHolds returns the grants of such a lock, as readRecord in the scripts describes them.
-func recordHolds(n *node, lock int) (all []held) {
+func recordHolds(n *node, lock int, value string, left time.Duration) (all []held) {
+	if f := recordAlone.FindStringSubmatch(value); f != nil {
+		return []held{{owner: n.w.hist.number(f[4]), weight: number(f[2]), left: left, number: 1, token: uint64(number(f[1])), slots: f[3]}}
+	}
 	name := "{" + lockName(lock) + "}:"
 	ends := n.server.Scores(name + "ends")
 	fields := n.server.Fields(name + "held")
@@ -41,7 +44,7 @@ func recordHolds(n *node, lock int) (all []held) {
 // too large it looks full when it is free.
 func recordFault(n *node, lock int) string {
 	value, _, ok := n.server.Value(lockName(lock))
-	if !ok || !isRecord(value) {
+	if !ok || !isRecord(value) || recordAlone.MatchString(value) {
 		return ""
 	}
 	fields := n.server.Fields("{" + lockName(lock) + "}:held")
@@ -99,6 +102,7 @@ func number(digits string) int64 {
 var (
 	// The number, the token, the weight and five more fields, of which the last is the value.
 	recordGrant = regexp.MustCompile(`^(\d+) (\d+) (\d+) \d+ (\S+) [01] \S* `)
+	recordAlone = regexp.MustCompile(`^ [sr]\d+ 0 \d+ (\d+) (\d+) \d+ \d+ (\S+) 0  (\S+)`) // the lock's key, with its only grant
 	recordSums  = regexp.MustCompile(`^(\d+) \d+ \d+ ([01]*)$`)
 	recordWish  = regexp.MustCompile(`  [sr]\d+\S* (\d+) `)
 )

@@ -56,7 +56,8 @@
 //
 // Each grant of a lock that several can hold, such as a read-write lock or a semaphore, has a field
 // of its own in the hash {L}:held, and its end in the sorted set {L}:ends; see readRecord.lua. So
-// a step costs the same however many hold the lock. The value of the lock's key begins with a
+// a step costs the same however many hold the lock. The first grant of a free lock is in the lock's
+// key alone until another step needs more: a lock and unlock then costs a server half as much. The value of the lock's key begins with a
 // space and the letter of the kind. That of a mutex begins with its owner, which has no spaces, so
 // a client that only knows mutexes takes the lock for held by another client. The counter, the tombstones and the queue of such a lock
 // have the same keys as those of a mutex. A place in the queue also has the kind and the weight

@@ -64,6 +64,8 @@ func (e *Encoder) encodeKind(c *Command, q driver.Question, r store.Lease, guard
 		again := "0"
 		if q.Again {
 			again = "1"
+		} else if e.KeyOf != nil { // in a cluster
+			again = "2"
 		}
 		mode, exact := modeOf(q), q.Exact
 		if q.Op == quorum.Heal {

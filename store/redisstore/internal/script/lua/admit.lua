@@ -96,7 +96,7 @@ local function admit(wanted, got, step)
       leave('{' .. key .. '}:', owner, was)
     end
     h = {value = wanted.value, weight = weight, made = attempt, slots = picked}
-    last = addHold(record, h, step.ms + wanted.ttl, slots ~= '', last, step)
+    last = addHold(record, h, step.ms + wanted.ttl, last, step)
     said = grantReply(record, h, slots, time)
   else
     if not picked then

@@ -24,7 +24,7 @@ local function dropEnded(record)
       if gone[1] then
         fields[2] = sumsOf(record)
         -- A server that is out of memory refuses a first write that needs some.
-        call('PEXPIRE', record.held, LIFE)
+        call('HDEL', record.held, '')
         call('HSET', record.held, unpack(fields))
         call('HDEL', record.held, unpack(gone))
         call('ZREM', record.ranks, unpack(gone))

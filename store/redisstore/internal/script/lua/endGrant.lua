@@ -4,7 +4,7 @@
 local function endGrant(record, h)
   leaveOut(record, h)
   -- A server that is out of memory refuses a first write that needs some.
-  call('PEXPIRE', record.held, LIFE)
+  call('HDEL', record.held, '')
   call('HSET', record.held, ' ', sumsOf(record), h.owner, '')
   call('HDEL', record.held, h.owner)
   call('ZREM', record.ends, holdMember(h))

@@ -49,7 +49,7 @@ local function enqueue(wanted, held, left, waits, was, time)
   if was then
     local _, ended, had = readPlace(was)
     ends, ticket = math.max(ends, ended), had
-  elseif wanted.again == '0' then
+  elseif wanted.again ~= '1' then
     -- A new waiter's rank is trusted only near this server's clock. A waiter that asks
     -- again keeps its rank, wherever it was in the queue before its place was lost.
     local rank = ticket + 0

@@ -3,7 +3,7 @@ local function newRecord(key, kind, ms)
   local name = '{' .. key .. '}:'
   return {
     key = key, held = name .. 'held', ends = name .. 'ends', ranks = name .. 'ranks', ms = ms, isNew = true,
-    kind = kind, limit = string.sub(kind, 2) + 0, shared = string.byte(kind) == 114, queueEnds = 0,
+    lasts = 0, kind = kind, limit = string.sub(kind, 2) + 0, shared = string.byte(kind) == 114, queueEnds = 0,
     used = 0, count = 0, top = '0', bits = '',
   }
 end

@@ -25,7 +25,7 @@ local function offerShare(record, owner, place, wish, last, step)
     message = 'free ' .. owner
   else
     h = {value = wish.value, weight = wish.weight, made = wish.made, slots = picked}
-    counter = addHold(record, h, ends, wish.slots ~= '', last, step)
+    counter = addHold(record, h, ends, last, step)
     message = string.format('handed %s %s %s %s %s %s', owner, h.token, stamp, step.time[1], step.time[2], string.match(picked, '%d+'))
     if wish.slots ~= '' and not record.shared then
       message = message .. ' ' .. picked

@@ -13,21 +13,28 @@
 --              for each slot: 1 if it is taken. They are written with the field of a grant, in one
 --              command, so that a script that fails leaves none of them behind the others
 --   {L}:ends   when each grant ends (ms). Its members are the number and the owner of the grant
---   {L}:ranks  the owners of the grants on one of several servers, the most senior one first
+--   {L}:ranks  the owners of the grants, the most senior one first, for one of several servers
 -- A member of the last two without a grant is left over from a script that failed, and ignored.
+-- The first grant of a free lock is in the lock's key alone, behind the rest, as recordText shows it.
+-- Most locks only see the release of that; any other step writes all keys (see unfold). In a cluster,
+-- where keys move one by one, they are there from the beginning.
 --
 -- The record has these as the fields kind, limit, shared, queueEnds, used, count, top and bits.
 -- isNew is set if nothing of it is written yet. A grant is what readHold returns. A token is a
 -- text: tostring would round it. Record in record.go is what clients are shown; see recordText.
 -- uses newRecord, readHold
 local function readRecord(key, text, ms, owner)
+  if string.find(text or '', '^ [sr]%d+ 0 ') then
+    -- uses unfold
+    text = unfold(key, text, ms)
+  end
   local kind, queueEnds = string.match(text or '', '^ ([sr]%d+) (%d+)$')
   if not kind then
     return nil
   end
   local record = newRecord(key, kind, ms)
   local got = call('HMGET', record.held, ' ', owner)
-  record.isNew, record.queueEnds, record.text = false, queueEnds + 0, text
+  record.isNew, record.queueEnds, record.text, record.lasts = false, queueEnds + 0, text, ms + call('PTTL', key)
   if got[1] then
     local used, count, top, bits = string.match(got[1], '^(%d+) (%d+) (%d+) ([01]*)$')
     record.used, record.count, record.top, record.bits = used + 0, count + 0, top, bits

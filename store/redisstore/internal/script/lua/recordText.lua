@@ -6,6 +6,9 @@
 -- are not there: a member of a cluster is giving them away.
 -- uses holdMember, readHold
 local function recordText(key, text, one)
+  if string.find(text, '^ [sr]%d+ 0 ') then
+    return text, call('PTTL', key)
+  end
   local name, time = '{' .. key .. '}:', call('TIME')
   local ms = math.floor((time[1] * 1000000 + time[2]) / 1000)
   local fields, holds = call('HGETALL', name .. 'held'), {}

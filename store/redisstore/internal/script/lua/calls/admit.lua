@@ -4,6 +4,8 @@
 --       server must not have forgotten anything (see arrive)
 -- ARGV: kind, weight, value, TTL (ms), proposed token, mode, again, slots, place (see admit),
 --       and with the mark how it should begin (see gate)
+--   again is 1 for an owner that has asked before, 2 if it has not but the grant needs all keys of
+--   the record (see readRecord), or 0.
 --   slots is empty on a single server, where a grant has one slot. On one of several, each permit
 --   of a semaphore is numbered: slots is then - for any, or those that the owner wants, as
 --   ascending numbers with commas between them, after a = if it must have them. The slots of a

@@ -26,7 +26,7 @@ if not held then
   return {1, last, left, why, queue, note}
 end
 local pttl
-if string.find(held, '^ [sr]%d+ %d+$') then
+if string.find(held, '^ [sr]%d+ %d+') then
   -- uses recordText
   held, pttl = recordText(KEYS[1], held)
   if not held then

@@ -13,7 +13,7 @@ for i = 1, n do
   if type(value) == 'string' then
     local counter = redis.pcall('GET', KEYS[n + i])
     local pttl
-    if string.find(value, '^ [sr]%d+ %d+$') then
+    if string.find(value, '^ [sr]%d+ %d+') then
       local text, lasts = recordText(KEYS[i], value)
       value, pttl = text or value, lasts
     else
