@@ -303,17 +303,12 @@ func (s *Store) Caps() Caps { return s.engine.Caps() }
 // clean-up that is still under way, for a bounded time. It releases no lease: each ends when its
 // TTL has passed. Calling it twice is harmless.
 func (s *Store) Close() error {
-	idle, first := s.gate.Close()
-	if !first {
-		return nil
+	limit := closeLimit
+	if s.endsCalls {
+		limit = 0
 	}
-	if !s.endsCalls {
-		timer := time.NewTimer(closeLimit)
-		defer timer.Stop()
-		select {
-		case <-idle:
-		case <-timer.C:
-		}
+	if !s.gate.Close(limit, func() {}) {
+		return nil
 	}
 	return s.engine.Close()
 }

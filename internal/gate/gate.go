@@ -5,6 +5,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Gate admits calls until it is closed. It is safe for concurrent use.
@@ -56,21 +57,29 @@ func (g *Gate) Leave() {
 	}
 }
 
-// Close closes the gate. The channel idle is closed when the last pending call has left.
-// The result first is false if the gate was closed already.
-func (g *Gate) Close() (idle <-chan struct{}, first bool) {
+// Close closes the gate and calls last, which may start clean-up with Go. It then waits until the last
+// pending call has left, for limit at most. If the gate was closed already, Close does nothing, and first
+// is false.
+func (g *Gate) Close(limit time.Duration, last func()) (first bool) {
 	for {
 		n := g.calls.Load()
 		if n < 0 {
-			return g.idle, false
+			return false
 		}
-		if g.calls.CompareAndSwap(n, n+1+closed) { // counted, so that it is not idle before it is shut
+		if g.calls.CompareAndSwap(n, n+1+closed) { // Close is itself counted until last has returned
 			break
 		}
 	}
 	g.shut(g.why)
+	last()
 	g.Leave()
-	return g.idle, true
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-g.idle:
+	case <-timer.C:
+	}
+	return true
 }
 
 // Closed reports whether the gate is closed.

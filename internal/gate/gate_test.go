@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/store"
@@ -19,41 +20,52 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// A closed gate admits no call. It is idle when the last pending call has left, and all work
-// that pending calls have started meanwhile.
+// A closed gate admits no call. Close returns when the last pending call has left, and all work
+// that pending calls have started meanwhile, or after its limit.
 func TestCloseWaitsForPendingCalls(t *testing.T) {
-	g := gate.New(store.ErrClosed)
-	if err := g.Enter(); err != nil {
-		t.Fatal(err)
-	}
-	if g.Closed() || isClosed(g.Closing()) {
-		t.Error("a new gate is closed, want open")
-	}
-	idle, first := g.Close()
-	if !first || !g.Closed() || !isClosed(g.Closing()) || isClosed(idle) {
-		t.Errorf("after Close with one call: first %v, closed %v, closing %v, want all true; idle %v, want false", first, g.Closed(), isClosed(g.Closing()), isClosed(idle))
-	}
-	if err := g.Enter(); err != store.ErrClosed {
-		t.Errorf("Enter of a closed gate: %v, want ErrClosed", err)
-	}
-	g.Stay()
-	g.Leave()
-	if isClosed(idle) {
-		t.Error("idle although a call stays")
-	}
-	g.Leave()
-	if !isClosed(idle) {
-		t.Error("not idle although the last call has left")
-	}
-	if again, first := g.Close(); first || again != idle {
-		t.Errorf("a second Close: first %v, want false; the same channel %v, want true", first, again == idle)
+	for _, leaves := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			g := gate.New(store.ErrClosed)
+			if err := g.Enter(); err != nil {
+				t.Fatal(err)
+			}
+			if g.Closed() || isClosed(g.Closing()) {
+				t.Error("a new gate is closed, want open")
+			}
+			begun, ended := time.Now(), make(chan time.Duration, 1)
+			go func() {
+				if first := g.Close(time.Minute, func() { g.Go(func() { time.Sleep(time.Second) }) }); !first {
+					t.Error("the first Close was none")
+				}
+				ended <- time.Since(begun)
+			}()
+			synctest.Wait()
+			if err := g.Enter(); err != store.ErrClosed || !g.Closed() || !isClosed(g.Closing()) {
+				t.Errorf("Enter of a closed gate: %v, want ErrClosed; closed %v, closing %v, want both", err, g.Closed(), isClosed(g.Closing()))
+			}
+			if g.Close(time.Hour, func() { t.Error("a second Close calls last") }) {
+				t.Error("a second Close was the first")
+			}
+			want := time.Minute
+			if leaves {
+				want = 3 * time.Second
+				g.Go(func() { time.Sleep(want) })
+				g.Leave()
+			}
+			if took := <-ended; took != want {
+				t.Errorf("Close took %v, want %v", took, want)
+			}
+		})
 	}
 }
 
 func TestCloseWithoutCalls(t *testing.T) {
-	if idle, first := gate.New(store.ErrClosed).Close(); !first || !isClosed(idle) {
-		t.Errorf("Close without calls: first %v, idle %v, want both", first, isClosed(idle))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		if first := gate.New(store.ErrClosed).Close(time.Hour, func() {}); !first || time.Since(begun) > 0 {
+			t.Errorf("Close without calls: first %v after %v, want true at once", first, time.Since(begun))
+		}
+	})
 }
 
 // A context of Until ends with the gate, with its parent, and by its own cancel function.
@@ -72,7 +84,7 @@ func TestUntil(t *testing.T) {
 		if byGate.Err() != nil || byParent.Err() == nil || byItself.Err() == nil {
 			t.Errorf("before Close: %v, want none; after the end of the parent %v and after cancel %v, want errors", byGate.Err(), byParent.Err(), byItself.Err())
 		}
-		g.Close()
+		g.Close(0, func() {})
 		synctest.Wait()
 		if err := context.Cause(byGate); !errors.Is(err, store.ErrClosed) {
 			t.Errorf("after Close: cause %v, want ErrClosed", err)

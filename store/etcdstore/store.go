@@ -116,19 +116,13 @@ func (s *engine) Caps() store.Caps {
 // Close implements driver.Engine. It waits for pending calls and clean-up, for at most
 // Options.Timeout. Pending Waits leave the queue.
 func (s *engine) Close() error {
-	if s.gate.Enter() != nil {
-		return nil // it is closed already
-	}
-	idle, _ := s.gate.Close()
-	for _, p := range s.rejoined.Close() {
-		s.leave(p)
-	}
-	s.gate.Leave()
-	timer := time.NewTimer(s.o.Timeout)
-	defer timer.Stop()
-	select {
-	case <-idle:
-	case <-timer.C:
+	first := s.gate.Close(s.o.Timeout, func() {
+		for _, p := range s.rejoined.Close() {
+			s.leave(p)
+		}
+	})
+	if !first {
+		return nil
 	}
 	s.inbox.close()
 	s.members.close()

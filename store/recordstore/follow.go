@@ -14,8 +14,7 @@ func (g *register) followLocked() {
 	if g.stop == nil {
 		ctx, stop := g.s.gate.Until(context.Background())
 		g.stop = stop
-		g.s.gate.Stay()
-		go g.follow(ctx)
+		g.s.gate.Go(func() { g.follow(ctx) })
 	}
 }
 
@@ -25,7 +24,6 @@ const linger = 3 * time.Second
 
 // follow takes in new versions of the record while there are waiters.
 func (g *register) follow(ctx context.Context) {
-	defer g.s.gate.Leave()
 	watcher, pushes := g.s.driver.(Watcher)
 	var pushed <-chan Item
 	rested, idle, broken := 0, time.Duration(0), false

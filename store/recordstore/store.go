@@ -228,9 +228,7 @@ func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 // undo takes an attempt back in the background. It replaces the record even if it finds
 // nothing of the attempt in it, so that no write of the attempt can take effect any more.
 func (s *engine) undo(r store.Lease) {
-	s.gate.Stay()
-	go func() {
-		defer s.gate.Leave()
+	s.gate.Go(func() {
 		g := s.register(r.Name)
 		until := s.now().Add(max(r.TTL, s.limit))
 		for {
@@ -246,7 +244,7 @@ func (s *engine) undo(r store.Lease) {
 				return
 			}
 		}
-	}()
+	})
 }
 
 // Renew implements driver.Engine.
@@ -305,22 +303,13 @@ func (s *engine) Release(ctx context.Context, r store.ReleaseRequest) error {
 
 // Close implements driver.Engine.
 func (s *engine) Close() error {
-	if s.gate.Enter() != nil {
-		return nil
-	}
-	idle, first := s.gate.Close()
-	for _, p := range s.rejoined.Close() {
-		s.undo(p.lease)
-	}
-	s.gate.Leave()
+	first := s.gate.Close(s.limit, func() {
+		for _, p := range s.rejoined.Close() {
+			s.undo(p.lease)
+		}
+	})
 	if !first {
 		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.limit)
-	defer cancel()
-	select {
-	case <-idle:
-	case <-ctx.Done():
 	}
 	return s.driver.Close()
 }

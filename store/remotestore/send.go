@@ -300,16 +300,17 @@ func (s *engine) refuse(l store.Lease, number string, servers map[int]bool) {
 	s.settleAt(l, q, servers)
 }
 
+// settledLate is for how long releases are still sent once the store is closed.
+const settledLate = 2 * time.Second
+
 // settleAt sends the release q to servers until they have answered.
 func (s *engine) settleAt(l store.Lease, q httpapi.Request, servers map[int]bool) {
-	s.gate.Stay()
-	go func() {
-		defer s.gate.Leave()
+	s.gate.Go(func() {
 		ctx, stop := context.WithTimeout(context.Background(), min(max(l.TTL, time.Second), 10*time.Second))
 		defer stop()
 		closing, cancel := s.gate.Until(ctx)
 		defer cancel()
-		defer context.AfterFunc(closing, func() { time.AfterFunc(2*time.Second, stop) })()
+		defer context.AfterFunc(closing, func() { time.AfterFunc(settledLate, stop) })()
 		var last error
 		left := maps.Clone(servers)
 		for done, pause := q.Refuse, time.Millisecond; len(left) > 0 || !done; pause = min(2*pause, 250*time.Millisecond) {
@@ -337,5 +338,5 @@ func (s *engine) settleAt(l store.Lease, q httpapi.Request, servers map[int]bool
 				return
 			}
 		}
-	}()
+	})
 }

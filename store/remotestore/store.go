@@ -202,10 +202,9 @@ func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, n
 func (s *engine) NotifyBroken(func(owner string)) (stop func()) { return func() {} }
 
 // Close implements driver.Engine. It ends calls, and waits for attempts that are being taken back,
-// for two seconds at most.
+// for three seconds at most.
 func (s *engine) Close() error {
-	idle, _ := s.gate.Close()
-	<-idle
+	s.gate.Close(settledLate+time.Second, func() {})
 	if t, ok := s.o.Transport.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()
 	}

@@ -13,7 +13,7 @@ import (
 // Acquire implements driver.Engine. It makes a place in the queue: if that is among the first
 // that fit together, it has the lock, and otherwise Acquire removes it again.
 func (s *engine) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	if err := s.require(r.Require); err != nil {
+	if err := s.require(r.Lease); err != nil {
 		return store.Grant{}, err
 	}
 	g, err := (&attempt{s, r, s.clock.Now()}).run(ctx)
@@ -133,8 +133,5 @@ func (a *attempt) refused(ctx context.Context, p *place, q queue, me int) (store
 
 // confirm grants again what the owner has, or returns store.ErrNotHeld.
 func (a *attempt) confirm(ctx context.Context) (store.Grant, error) {
-	if err := a.s.renew(ctx, a.r.Lease, a.start, change{join: true}); err != nil {
-		return store.Grant{}, err
-	}
-	return a.s.renewed(a.r.Lease)
+	return a.s.renewed(ctx, a.r.Lease, a.start, change{join: true})
 }

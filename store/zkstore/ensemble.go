@@ -110,18 +110,6 @@ func (e *ensemble) class() store.Class {
 	return store.CrashSafe
 }
 
-// require returns an error if the servers cannot give the class.
-func (e *ensemble) require(c store.Class) error {
-	if have := e.class(); c > have {
-		why := "it is one server"
-		if e.voters > 0 {
-			why = fmt.Sprintf("its ensemble has %d voting members, and %v needs 3", e.voters, c)
-		}
-		return fmt.Errorf("%w: %v is required, and %s gives %v: %s", store.ErrUnsupported, c, e.node, have, why)
-	}
-	return nil
-}
-
 // tree returns an established session for leases of that TTL.
 func (e *ensemble) tree(ctx context.Context, ttl time.Duration) (tree, error) {
 	ss, err := e.sessions.Get(ctx, ttl)
@@ -144,7 +132,7 @@ func (o *Options) applyTo(l *zk.Limits) (maxTTL time.Duration, err error) {
 	}
 	switch most := l.MaxTTL(); {
 	case most < l.Tick:
-		return 0, fmt.Errorf("%w: the longest session that the servers grant has %v, which is too short with a tick of %v: raise maxSessionTimeout on every server", store.ErrUnsupported, l.Most, l.Tick)
+		return 0, fmt.Errorf("%w: the longest session that the servers grant lasts %v, which is too short with a tick of %v: raise maxSessionTimeout on every server", store.ErrUnsupported, l.Most, l.Tick)
 	case o.MaxTTL > most:
 		return 0, fmt.Errorf("%w: MaxTTL is %v, and the servers allow %v: raise maxSessionTimeout on every server to at least %v", store.ErrUnsupported, o.MaxTTL, most, l.Class(o.MaxTTL)+l.Slack())
 	case o.MaxTTL > 0:

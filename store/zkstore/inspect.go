@@ -14,12 +14,8 @@ import (
 
 // Inspect implements driver.Engine. Nobody can see how much of a session is left, so
 // ExpiresIn is the TTL.
-func (s *engine) Inspect(ctx context.Context, name string) (store.State, error) {
-	st, err := s.inspect(ctx, name)
-	return st, s.failed(ctx, "inspect", name, err)
-}
-
-func (s *engine) inspect(ctx context.Context, name string) (st store.State, err error) {
+func (s *engine) Inspect(ctx context.Context, name string) (st store.State, err error) {
+	defer func() { err = s.failed(ctx, "inspect", name, err) }()
 	t, err := s.anyTree(ctx)
 	if err != nil {
 		return st, err
@@ -36,12 +32,8 @@ func (s *engine) inspect(ctx context.Context, name string) (st store.State, err 
 }
 
 // List implements driver.Engine.
-func (s *engine) List(ctx context.Context, prefix string) ([]store.State, error) {
-	states, err := s.list(ctx, prefix)
-	return states, s.failed(ctx, "list", "", err)
-}
-
-func (s *engine) list(ctx context.Context, prefix string) ([]store.State, error) {
+func (s *engine) List(ctx context.Context, prefix string) (_ []store.State, err error) {
+	defer func() { err = s.failed(ctx, "list", "", err) }()
 	t, err := s.anyTree(ctx)
 	if err != nil {
 		return nil, err

@@ -64,8 +64,8 @@ func (l *lease) keep(p *place, rec record) {
 	}
 }
 
-// add keeps a lease for ttl, unless it has moved since. expire is called with its place once it was
-// removed because that has passed.
+// add keeps a lease, unless a newer place of it is kept. If nobody renews the lease for ttl, it is
+// removed, and expire is called with its place.
 func (t *leases) add(l *lease, ttl time.Duration, expire func(*place)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

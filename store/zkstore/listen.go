@@ -3,23 +3,15 @@ package zkstore
 import (
 	"context"
 	"errors"
-	"sync"
 
-	"github.com/leasehold-dev/leasehold/internal/audience"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store/zkstore/internal/zk"
 )
 
-// listener tells an audience whose leases were broken.
-type listener struct {
-	audience audience.Audience
-	begin    sync.Once
-}
-
 // NotifyBroken implements driver.Engine. The store has one watch, from the first call on.
 func (s *engine) NotifyBroken(f func(owner string)) (stop func()) {
 	stop = s.audience.Add(f)
-	s.begin.Do(func() {
+	s.listens.Do(func() {
 		if s.gate.Enter() == nil {
 			s.gate.Go(s.listen)
 			s.gate.Leave()

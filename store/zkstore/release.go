@@ -72,9 +72,6 @@ func (s *engine) release(ctx context.Context, r store.ReleaseRequest) (done bool
 // down once instead of twice, and the next place lists the queue without a round trip of its own. It
 // makes a place only for a mutex, and only in the session of the lease.
 func (s *engine) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (queued bool, err error) {
-	if err := s.require(next.Require); err != nil {
-		return false, err
-	}
 	queued, done, err := s.rejoin(ctx, r, next)
 	if !done && (err == nil || errors.Is(err, store.ErrNotHeld)) {
 		done, err = s.release(ctx, r)

@@ -23,14 +23,7 @@ func (s *engine) Renew(ctx context.Context, leases []store.Lease) []error {
 // Downgrade implements driver.Engine: it replaces the writer's place by a reader's with the
 // same number, in one transaction.
 func (s *engine) Downgrade(ctx context.Context, r store.Lease) (store.Grant, error) {
-	if err := s.require(r.Require); err != nil {
-		return store.Grant{}, err
-	}
-	err := s.renew(ctx, r, s.clock.Now(), change{read: true})
-	var g store.Grant
-	if err == nil {
-		g, err = s.renewed(r)
-	}
+	g, err := s.renewed(ctx, r, s.clock.Now(), change{read: true})
 	return g, s.failed(ctx, "downgrade", r.Name, err)
 }
 
@@ -42,8 +35,11 @@ type change struct {
 	read bool
 }
 
-// renewed returns the grant of a lease that was renewed.
-func (s *engine) renewed(l store.Lease) (store.Grant, error) {
+// renewed renews and changes a lease as renew does, and returns its grant.
+func (s *engine) renewed(ctx context.Context, l store.Lease, start clock.Instant, c change) (store.Grant, error) {
+	if err := s.renew(ctx, l, start, c); err != nil {
+		return store.Grant{}, err
+	}
 	if h := s.leases.get(leaseKey{l.Name, l.Owner}); h != nil {
 		return h.grant(), nil
 	}

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"sync"
 
+	"github.com/leasehold-dev/leasehold/internal/audience"
 	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/internal/unclaimed"
 	"github.com/leasehold-dev/leasehold/store"
@@ -20,7 +21,8 @@ type engine struct {
 	rejoined unclaimed.Places[reserved]
 	free     freeLocks
 	marks    marks
-	listener
+	audience audience.Audience // is told whose leases were broken,
+	listens  sync.Once         // from the first NotifyBroken on
 }
 
 // Open returns a store on the ensemble that a URL names:
@@ -89,6 +91,15 @@ func (s *engine) Caps() store.Caps {
 	}
 }
 
+// require returns an error if the servers cannot give the class of a lease.
+func (s *engine) require(l store.Lease) error {
+	err := l.CheckClass(s.Caps())
+	if err != nil && s.voters > 0 {
+		err = fmt.Errorf("%w: the ensemble has %d voting members, and needs 3", err, s.voters)
+	}
+	return err
+}
+
 // Resize implements driver.Engine. The size of a semaphore is in the names of its places.
 func (s *engine) Resize(context.Context, string, store.Kind, store.Kind) error {
 	return store.ErrUnsupported
@@ -98,21 +109,14 @@ func (s *engine) Resize(context.Context, string, store.Kind, store.Kind) error {
 // Options.Timeout. Pending Waits leave the queue. Sessions with leases are left to end by
 // themselves.
 func (s *engine) Close() error {
-	if s.gate.Enter() != nil {
-		return nil // it is closed already
+	first := s.gate.Close(s.o.Timeout, func() {
+		for _, p := range s.rejoined.Close() {
+			s.remove(p.place)
+		}
+	})
+	if first {
+		s.ensemble.close(s.leases.close())
 	}
-	idle, _ := s.gate.Close()
-	for _, p := range s.rejoined.Close() {
-		s.remove(p.place)
-	}
-	s.gate.Leave()
-	timer := time.NewTimer(s.o.Timeout)
-	defer timer.Stop()
-	select {
-	case <-idle:
-	case <-timer.C:
-	}
-	s.ensemble.close(s.leases.close())
 	return nil
 }
 

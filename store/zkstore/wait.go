@@ -40,7 +40,7 @@ type waiting struct {
 // is gone, which is the one before its own if the lock is a mutex (see the package
 // documentation). A waiter also looks by itself now and then (see lookAfter).
 func (s *engine) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
-	if err := s.require(r.Require); err != nil {
+	if err := s.require(r.Lease); err != nil {
 		return store.Grant{}, err
 	}
 	w := &waiting{s: s, r: r, reason: reason, start: s.clock.Now()}

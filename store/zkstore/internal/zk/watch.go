@@ -96,9 +96,9 @@ func (ss *Session) endWatches(all bool) {
 // a request of more than a megabyte.
 const mostAgain = 512 << 10
 
-// watchAgain has the server tell of all watched nodes, before anything else is asked on the connection:
-// then the last zxid of the session is still that of an answer before which all earlier changes
-// were announced.
+// watchAgain has the server announce what has changed in all watched nodes since the last zxid of the
+// session. It is the first request on the connection: a later answer would raise that zxid, and changes
+// before it would never be announced.
 func (c *conn) watchAgain() {
 	ss := c.session
 	ss.mu.Lock()
