@@ -18,8 +18,8 @@ import (
 const (
 	// hintPause is the least time between two looks at all leases, however many hints come.
 	hintPause = 50 * time.Millisecond
-	// maxHints bounds the hints until the next look; further ones are dropped. It is also
-	// about how many early has.
+	// maxHints is how many hints are kept until the next look at all leases; further ones are dropped. It is
+	// also about how many owners hints.early keeps.
 	maxHints = 1024
 )
 

@@ -54,12 +54,12 @@ func (n *candidate) takeGrant(e Event, agreed string, from clock.Instant) {
 	n.from, n.late = max(n.from, from), false
 }
 
-// aboutAsLate is the fraction of the TTL by which departures count as simultaneous.
+// aboutAsLate is the part of the TTL within which departures count as simultaneous: a sixteenth.
 const aboutAsLate = 16
 
-// validFrom returns the departure from which validity counts: that of the latest
-// requests that a majority confirmed, or an earlier one that is about as late, so that no
-// validity is lost with one of the nodes.
+// validFrom returns the instant from which validity counts: the latest at or after which a majority's
+// confirmed requests left. Confirmed requests that left only a little earlier count as well: validity
+// then begins with these, and is as long if one of the nodes is lost.
 func (g *grants) validFrom(confirmed Set) clock.Instant {
 	var since clock.Instant
 	for i := range g.Nodes {

@@ -133,8 +133,8 @@ func (d *driver) Write(ctx context.Context, key string, value []byte, version st
 }
 
 // WriteChange implements recordstore.ChangeWriter. It replaces the whole object, since a patch costs the API
-// server more. A server that does not have the object any more would make one, if the version had no
-// uid, which no other object has.
+// server more. If the object is gone, a server would make it anew, but the version has the uid of the
+// object, and a new one would have another.
 func (d *driver) WriteChange(ctx context.Context, key string, value []byte, version string, c recordstore.Change) (string, error) {
 	var o object
 	if err := decode([]byte(version), &o); err != nil {

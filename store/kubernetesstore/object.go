@@ -163,8 +163,8 @@ func (o object) written() (at time.Time) {
 // broken is the holder in the spec of a lock whose lease was broken before anybody else has seen it.
 const broken = "broken lease"
 
-// holdBy sets the spec as a write changes the lock, if it changes something for other kinds of
-// clients.
+// holdBy updates the spec for a write that changes the lock. Other kinds of clients read the spec, so
+// it stays as it is if nothing has changed for them.
 func (o object) holdBy(c recordstore.Change) {
 	spec, now := o.at("spec"), time.Now().UTC().Format(timeForm)
 	before, exists := spec.text("holderIdentity"), o.at("metadata").text("resourceVersion") != ""

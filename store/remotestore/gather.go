@@ -18,11 +18,11 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// gatherer has the goroutines of a program share requests to a server, as HTTP costs many times
-// what a call in a batch does. A call is sent by itself while fewer than alone requests are under
-// way, and no batch is. Otherwise it waits until one of them is answered, or for gatherFor, and
-// goes with all that have gathered. A server answers each call of a batch when it is done, so none
-// waits for the others.
+// gatherer has the goroutines of a program share requests to a server, since a request costs many times
+// what a call in a batch does. A call has a request of its own while few requests and no batch are under
+// way; see mostSingle. Otherwise it waits until one of them is answered, or for gatherFor, and
+// goes in one batch with all calls that wait then. A server answers each call of a batch when it is
+// done, so no call waits for the others.
 type gatherer struct {
 	s *engine
 
@@ -34,10 +34,10 @@ type gatherer struct {
 }
 
 const (
-	alone     = 4
-	gatherFor = 2 * time.Millisecond
-	mostAsks  = 256
-	mostSpare = 64 << 10
+	mostSingle = 4 // requests of one call each, under way at a time
+	gatherFor  = 2 * time.Millisecond
+	mostAsks   = 256
+	mostSpare  = 64 << 10
 )
 
 // ask is a call in a batch.
@@ -91,7 +91,7 @@ func (g *gatherer) send(ctx context.Context, c *call, server int) (*httpapi.Prob
 }
 
 // isFreeLocked reports whether a request can go at once.
-func (g *gatherer) isFreeLocked() bool { return g.batches == 0 && g.single < alone }
+func (g *gatherer) isFreeLocked() bool { return g.batches == 0 && g.single < mostSingle }
 
 // takes reports whether a call is to be sent by itself, and counts it then.
 func (g *gatherer) takes() bool {

@@ -114,8 +114,8 @@ func (h *logHandler) WithGroup(name string) slog.Handler {
 	return &c
 }
 
-// ContendingLogger is for a client that contends again after what it logs: it prints why and
-// when, and other warnings. Losses are left to what runs the command.
+// ContendingLogger is for a client that contends for the lock again and again. It prints why and when the client
+// does so next, and other warnings. What runs the command prints losses.
 func (v *Voice) ContendingLogger() *slog.Logger {
 	if v.Verbose {
 		return v.Logger()

@@ -65,8 +65,8 @@ func (p *Peer[C]) Open(ctx context.Context, w *Pipe[C], a config.Address, h Hand
 	return err
 }
 
-// Retire reports whether a call has yet to be sent or answered. From the first time on,
-// calls are sent without Flush.
+// Retire reports whether a call has yet to be sent or answered. Once it was called, calls are
+// sent without Flush.
 func (p *Peer[C]) Retire() (busy bool) {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()

@@ -41,8 +41,8 @@ func recordOf(value, pttl resp.Value) *Record {
 	return decodeRecord(string(value.Text), pttl.Num)
 }
 
-// decodeRecord reads a value whose key ends in left milliseconds. The key ends with the
-// longest grant or place, so the server's clock follows from left.
+// decodeRecord reads the value of a key that expires after left milliseconds. The key expires together
+// with the longest grant or place, whose end is in the value. So left tells the time on the server's clock.
 func decodeRecord(value string, left int64) *Record {
 	kind, rest, ok := strings.Cut(strings.TrimPrefix(value, " "), " ")
 	if !ok || value[0] != ' ' || kind == "" {
