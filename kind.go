@@ -90,21 +90,20 @@ type claim struct {
 	anew   bool  // a lease that the context carries is not re-entered
 }
 
-// lease returns what c takes of the lock called name, with the weight that the options ask for, or why
-// there is no such lease.
-func (c claim) lease(name string, weight int) (store.Lease, error) {
-	l := store.Lease{Name: name, Kind: c.kind, Weight: c.weight}
+// weighing returns c with the weight that the options ask for, or why the lock called name has no such
+// leases.
+func (c claim) weighing(name string, weight int) (claim, error) {
 	switch {
 	case c.kind.Limit < 0:
-		return l, invalid("lock %q: a semaphore needs at least one permit", name)
+		return c, invalid("lock %q: a semaphore needs at least one permit", name)
 	case weight < 0:
-		return l, invalid("Weight is %d: it cannot be negative", weight)
+		return c, invalid("Weight is %d: it cannot be negative", weight)
 	case weight > 0 && (c.kind.Limit == 0 || c.kind.Shared):
-		return l, invalid("lock %q has Weight %d: only the leases of a semaphore have a weight, and this is a %v", name, weight, c.kind)
+		return c, invalid("lock %q has Weight %d: only the leases of a semaphore have a weight, and this is a %v", name, weight, c.kind)
 	case weight > 0:
-		l.Weight = int64(weight)
+		c.weight = int64(weight)
 	}
-	return l, nil
+	return c, nil
 }
 
 // reenters returns nil if a holder with the lease r has what t asks for.

@@ -176,14 +176,14 @@ func (l *Lock) terms() (waits.Terms, error) {
 	if err != nil {
 		return waits.Terms{}, err
 	}
-	want, err := l.take.lease(l.name, l.o.Weight)
+	want, err := l.take.weighing(l.name, l.o.Weight)
 	if err != nil {
 		return waits.Terms{}, err
 	}
-	if want.Kind.IsMutex() { // a semaphore of one permit shares their queue
-		want.Kind, want.Weight = store.Kind{}, 0
+	if want.kind.IsMutex() { // a semaphore of one permit shares their queue
+		want.kind, want.weight = store.Kind{}, 0
 	}
-	return waits.Terms{Name: l.name, Purpose: l.o.Purpose, Life: life, Require: l.o.Require, Unrenewed: l.unrenewed || life.Renew == 0, Kind: want.Kind, Weight: want.Weight}, nil
+	return waits.Terms{Name: l.name, Purpose: l.o.Purpose, Life: life, Require: l.o.Require, Unrenewed: l.unrenewed || life.Renew == 0, Kind: want.kind, Weight: want.weight}, nil
 }
 
 // reenter returns another lease of the grant that ctx carries a lease of, or nil if ctx carries
