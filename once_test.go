@@ -307,7 +307,6 @@ func TestTicksAreChecked(t *testing.T) {
 			{leasehold.Tick{Every: time.Minute, MinHold: time.Second}, leasehold.ErrInvalid, "MinHold is 1s"},
 			{leasehold.Tick{Every: time.Second, MaxHold: -time.Second}, leasehold.ErrInvalid, "MaxHold"},
 			{leasehold.Tick{Every: 31 * time.Second}, leasehold.ErrInvalid, "cannot remember for 1m2s"},
-			{leasehold.Tick{Every: time.Second, Require: store.Consensus}, leasehold.ErrUnsupported, "consensus"},
 		} {
 			ran, err := c.Once(t.Context(), "job", x.tick, func(context.Context, *leasehold.Lease) error { return nil })
 			if ran || !errors.Is(err, x.is) || !strings.Contains(err.Error(), x.says) {
@@ -316,6 +315,10 @@ func TestTicksAreChecked(t *testing.T) {
 		}
 		if n := b.store.called("acquire"); n != 0 {
 			t.Errorf("%d requests were sent, want none", n)
+		}
+		ran, err := c.Once(t.Context(), "job", leasehold.Tick{Every: time.Second, Require: store.Consensus}, func(context.Context, *leasehold.Lease) error { return nil })
+		if ran || !errors.Is(err, leasehold.ErrUnsupported) || !strings.Contains(err.Error(), "consensus") {
+			t.Errorf("a tick that requires more than the store can give: ran %v, %v, want ErrUnsupported that names the class", ran, err)
 		}
 		if ran, err := c.Once(t.Context(), "job", leasehold.Tick{Every: 30 * time.Second}, func(context.Context, *leasehold.Lease) error { return nil }); !ran || err != nil {
 			t.Errorf("a tick that the store can remember: ran %v, %v, want a run", ran, err)
