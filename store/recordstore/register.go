@@ -162,6 +162,7 @@ func (g *register) apply(steps []*step) (maybe bool, err error) {
 	g.giveWay(ctx)
 	for try := 0; try == 0 || ctx.Err() == nil; try++ {
 		last = cmp.Or(err, last)
+		began := g.s.now()
 		snap := g.cached(try)
 		newest := snap == nil
 		if newest {
@@ -169,7 +170,7 @@ func (g *register) apply(steps []*step) (maybe bool, err error) {
 				if errors.Is(err, ErrRefused) {
 					return ambiguous || w != nil, err
 				}
-				g.s.pause(ctx, try)
+				g.s.pause(ctx, try, failed(try))
 				continue
 			}
 		}
@@ -198,9 +199,10 @@ func (g *register) apply(steps []*step) (maybe bool, err error) {
 			}
 			w = snap.replace(g.name, t.rec, t.touched, g.s.session(), t.now)
 		}
-		began := g.s.now()
+		sent := g.s.now()
 		w.next.version, err = g.send(ctx, w)
-		g.turns.wrote(began, g.s.now())
+		ended := g.s.now()
+		g.turns.wrote(sent, ended)
 		switch {
 		case err == nil:
 			g.accept(w.next)
@@ -214,7 +216,11 @@ func (g *register) apply(steps []*step) (maybe bool, err error) {
 			w.sent = true
 		}
 		if g.doubt(snap) && (newest || try > 0) { // what was known may have been old for long
-			g.s.pause(ctx, try)
+			most := failed(try)
+			if errors.Is(err, ErrConflict) {
+				most = g.s.lost(snap, ended.Sub(began))
+			}
+			g.s.pause(ctx, try, most)
 		}
 	}
 	// The last request may only say that the time is over.
@@ -233,17 +239,27 @@ func (g *register) send(ctx context.Context, w *write) (version string, err erro
 	return d.WriteChange(ctx, g.key, w.body, w.old.version, w.next.change(w.old, g.s.deletable(w.next)))
 }
 
-// pause gets contenders out of step. Contenders on one machine try again at once: while
-// one sleeps, the others write many times.
-func (s *engine) pause(ctx context.Context, try int) {
+// pause gets contenders out of step: it lasts for about most, or less. Contenders on one machine try again
+// at once: while one sleeps, the others write many times.
+func (s *engine) pause(ctx context.Context, try int, most time.Duration) {
 	if s.peers != nil {
 		if try < 32 {
 			return
 		}
-		try -= 32
+		most = failed(try - 32)
 	}
-	d := time.Millisecond << min(try, 6)
-	clock.Sleep(ctx, rand.N(d)+d/8)
+	clock.Sleep(ctx, rand.N(most)+most/8)
+}
+
+// failed returns the longest pause after an attempt that has failed.
+func failed(try int) time.Duration { return time.Millisecond << min(try, 6) }
+
+// lost returns the longest pause after an attempt that has lost to another client: as long as it took,
+// once for each owner ahead of this client in the record. So the holder tries again nearly at once, and
+// the more clients are in the queue, the less often do others disturb them.
+func (s *engine) lost(snap *snapshot, took time.Duration) time.Duration {
+	took = max(took, 100*time.Microsecond)
+	return min(took/4+took*time.Duration(snap.ahead()), s.limit/16)
 }
 
 // sharedSteps is how many steps read the record first, after one that has found it changed by

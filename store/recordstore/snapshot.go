@@ -44,6 +44,23 @@ func (s *snapshot) ownLife(owner string) (life, bool) {
 	return l, l.own
 }
 
+// ahead returns how many leases and places are ahead of the first one of this client.
+func (s *snapshot) ahead() (n int) {
+	for _, h := range s.rec.Holds {
+		if s.lives["o"+h.Owner].own {
+			return n
+		}
+		n++
+	}
+	for _, p := range s.rec.Queue {
+		if s.lives["o"+p.Owner].own {
+			return n
+		}
+		n++
+	}
+	return n
+}
+
 // floor returns the smallest token that a lease in the next version may have.
 func (s *snapshot) floor() fence.Token {
 	if !s.absent {
