@@ -106,8 +106,8 @@ type Ringer interface {
 	// Session returns the name of this client, which no other client ever has, or "" if there is
 	// none. The store notes it with each lease and place of this client.
 	Session() string
-	// Ring tells another client that a new version of a record concerns it: it has the lock, or
-	// is the first in the queue. It is a hint that may be lost, and does not block.
+	// Ring tells another client that a new version of a record concerns it: it has the lock, or,
+	// among Peers, is the first in the queue. It is a hint that may be lost, and does not block.
 	Ring(session, key string)
 }
 

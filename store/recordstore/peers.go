@@ -65,7 +65,9 @@ func (s *engine) withoutEnded(snap *snapshot, now clock.Instant) rule.Record {
 }
 
 // ring wakes the clients that have something to do now that next has replaced old: those that
-// were handed the lock, and the one that is the first in the queue.
+// were handed the lock, and among peers the one that is the first in the queue, since it watches
+// whether those before it end. Elsewhere a ring costs more, and the first one learns early enough
+// when it refreshes its place.
 func (g *register) ring(old, next *snapshot) {
 	if g.s.ringer == nil {
 		return
@@ -82,7 +84,7 @@ func (g *register) ring(old, next *snapshot) {
 			ring(h.Owner)
 		}
 	}
-	if q := next.rec.Queue; len(q) > 0 && (len(old.rec.Queue) == 0 || old.rec.Queue[0].Owner != q[0].Owner) {
+	if q := next.rec.Queue; g.s.peers != nil && len(q) > 0 && (len(old.rec.Queue) == 0 || old.rec.Queue[0].Owner != q[0].Owner) {
 		ring(q[0].Owner)
 	}
 }
