@@ -1,6 +1,7 @@
 package leasehold
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -169,8 +170,9 @@ func (l *Lock) get(ctx context.Context, tries int, bound bool, call call) (*hold
 	return held, how, err
 }
 
-// terms returns what l wants, or an error if its options do not fit together. The store checks the
-// rest.
+// terms returns what l wants, or an error if l is invalid or its store never gives that. It sends
+// nothing, and a request that the store would refuse does not wait for its turn behind other
+// goroutines first.
 func (l *Lock) terms() (waits.Terms, error) {
 	life, err := l.o.life()
 	if err != nil {
@@ -178,6 +180,11 @@ func (l *Lock) terms() (waits.Terms, error) {
 	}
 	want, err := l.take.weighing(l.name, l.o.Weight)
 	if err != nil {
+		return waits.Terms{}, err
+	}
+	asked := store.Lease{Name: l.name, Kind: want.kind, Weight: want.weight, TTL: life.TTL, Require: l.o.Require}
+	caps := l.c.store.Caps()
+	if err := cmp.Or(asked.CheckTerms(caps), asked.CheckClass(caps)); err != nil {
 		return waits.Terms{}, err
 	}
 	if want.kind.IsMutex() { // a semaphore of one permit shares their queue

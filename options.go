@@ -111,7 +111,7 @@ type LockOptions struct {
 	// Default Options.RetryDelay.
 	RetryDelay func(try int) time.Duration
 	// Require is the least guarantee that the store has to give. A store that gives
-	// less refuses the lock with ErrUnsupported, at once. With
+	// less refuses the lock with ErrUnsupported, before anything is sent. With
 	// store.CrashSafe, a single Redis server that has restarted stays in quarantine
 	// and grants nothing for a while. Default store.Efficiency: what the store gives
 	// by itself.

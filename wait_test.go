@@ -253,7 +253,7 @@ func TestWaitsOutAQuarantine(t *testing.T) {
 	})
 }
 
-// A lock that requires a stronger class than the store has is refused by the store, at once.
+// A lock that requires a stronger class than the store has is refused before anything is sent.
 func TestRequire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -266,13 +266,13 @@ func TestRequire(t *testing.T) {
 		if asked.Require != store.CrashSafe {
 			t.Errorf("the store was asked for %v, want %v", asked.Require, store.CrashSafe)
 		}
-		start := time.Now()
+		n := b.store.called("acquire")
 		_, err := b.c.Mutex("a").With(leasehold.LockOptions{Require: store.Consensus}).Acquire(t.Context())
 		if !errors.Is(err, leasehold.ErrUnsupported) || !strings.Contains(err.Error(), "crash-safe at most") {
 			t.Errorf("a lock that requires consensus: %v, want ErrUnsupported that names the class of the store", err)
 		}
-		if waited := time.Since(start); waited > 0 {
-			t.Errorf("it was refused after %v, want at once", waited)
+		if b.store.called("acquire") != n {
+			t.Error("a request was sent for a lock that is refused")
 		}
 	})
 }
@@ -437,6 +437,41 @@ func TestMutualExclusion(t *testing.T) {
 		wg.Wait()
 		if total != 160 {
 			t.Errorf("%d turns, want 160", total)
+		}
+	})
+}
+
+// What the store would refuse is refused at once, also behind goroutines that wait for the lock.
+func TestInvalidRequestsDoNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		lease, err := b.c.Mutex("a").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		waiting := make(chan error)
+		go func() {
+			_, err := b.c.Mutex("a").Acquire(ctx)
+			waiting <- err
+		}()
+		synctest.Wait()
+		for what, l := range map[string]*leasehold.Lock{
+			"a TTL without validity":                  b.c.Mutex("a").With(leasehold.LockOptions{TTL: time.Microsecond}),
+			"two permits of a semaphore that has one": b.c.Semaphore("b", 1).With(leasehold.LockOptions{Weight: 2}),
+		} {
+			start := time.Now()
+			if _, err := l.Acquire(t.Context()); !errors.Is(err, leasehold.ErrInvalid) {
+				t.Errorf("%s: %v, want ErrInvalid", what, err)
+			}
+			if waited := time.Since(start); waited > 0 {
+				t.Errorf("%s was refused after %v, want at once", what, waited)
+			}
+		}
+		cancel()
+		<-waiting
+		if err := lease.Release(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }

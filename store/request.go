@@ -125,13 +125,7 @@ type Grant struct {
 // error matches ErrInvalid, or ErrUnsupported if the store cannot keep locks of
 // that kind. A Store checks each request before its engine sees it.
 func (l Lease) Check(c Caps) error {
-	if err := CheckName(l.Name); err != nil {
-		return err
-	}
-	if err := l.CheckKind(c); err != nil {
-		return err
-	}
-	if err := c.CheckTTL(l.TTL); err != nil {
+	if err := l.CheckTerms(c); err != nil {
 		return err
 	}
 	if err := CheckOwner(l.Owner); err != nil {
@@ -148,9 +142,20 @@ func (l Lease) Check(c Caps) error {
 	return nil
 }
 
+// CheckTerms is Check for a lease that has no owner yet: it reads the name, the kind, the weight and
+// the TTL.
+func (l Lease) CheckTerms(c Caps) error {
+	if err := CheckName(l.Name); err != nil {
+		return err
+	}
+	if err := l.CheckKind(c); err != nil {
+		return err
+	}
+	return c.CheckTTL(l.TTL)
+}
+
 // CheckClass returns nil if a store of those capabilities can give what l requires, and
-// otherwise an error that matches ErrUnsupported. An engine checks that by itself: it may learn
-// what it can give while it is asked.
+// otherwise an error that matches ErrUnsupported.
 func (l Lease) CheckClass(c Caps) error {
 	if l.Require > c.Class {
 		return fmt.Errorf("%w: lock %q requires %v, and this store (%s) gives %v at most", ErrUnsupported, excerpt.AtMost(l.Name, mostQuoted), l.Require, c.Engine, c.Class)
