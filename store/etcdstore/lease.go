@@ -196,6 +196,14 @@ func (p *pool) done(l *lease) {
 	}
 }
 
+// drop is called with a lease that a place has left for another one. It expires by itself, unless a
+// request that comes late may make the place there again.
+func (p *pool) drop(l *lease) {
+	if l.tainted.Load() {
+		p.revoke(l)
+	}
+}
+
 // revoke ends a lease in the background. That deletes its place, and etcd refuses what
 // is still on its way to it. The caller is counted at the gate.
 func (p *pool) revoke(l *lease) {

@@ -2,6 +2,7 @@ package etcdstore_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -12,8 +13,11 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/etcdtest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/etcdstore"
 )
@@ -273,5 +277,39 @@ func TestTermChangesDuringAMove(t *testing.T) {
 	var is struct{ Term uint64 }
 	if err := json.Unmarshal(r.Kvs[0].Value, &is); err != nil || is.Term != r.Header.RaftTerm {
 		t.Errorf("the holder has a lease of term %d (%v), want %d", is.Term, err, r.Header.RaftTerm)
+	}
+}
+
+// A request that makes a place comes twice: an answer was lost, and the first one is delivered after the
+// place has moved to another lease and was released. It finds no lease, and makes no place that nobody
+// would end.
+func TestLateRequestAfterAMove(t *testing.T) {
+	t.Parallel()
+	prefix, client := "late-"+rand.Text(), native(t, server.Endpoints())
+	var late *etcdserverpb.TxnRequest
+	lose := intercept(func(req *etcdserverpb.TxnRequest, invoke func() error) error {
+		if late == nil && writes(req.Success, prefix+"/a/") {
+			late = req
+			return status.Error(codes.Unavailable, "the connection is lost")
+		}
+		return invoke()
+	})
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, Timeout: patience, MaxTTL: time.Hour, DialOptions: []grpc.DialOption{lose.option()}})
+	l := request("a", 10*time.Minute)
+	acquire(t, s, l)
+	l.TTL = 20 * time.Minute
+	renewed(t, "for longer", s, []store.Lease{l})
+	release(t, s, l)
+	eventually.True(t, "the late request is refused", func() bool {
+		r, err := etcdserverpb.NewKVClient(client.ActiveConnection()).Txn(t.Context(), late)
+		if err == nil && r.Succeeded {
+			if _, err := client.Delete(t.Context(), prefix+"/a/", clientv3.WithPrefix()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return err != nil
+	})
+	if n := count(t, client, prefix+"/a/"); n != 0 {
+		t.Errorf("%d places, want none", n)
 	}
 }

@@ -206,7 +206,9 @@ func (s *engine) confirm(ctx context.Context, some []*renewal, left map[clientv3
 			s.holds.drop(r.of.Name, r.of.Owner, r.hold)
 		case has.lease != l.id:
 			r.err = errMoved
-			r.hold.lease.CompareAndSwap(l, adopted(has))
+			if r.hold.lease.CompareAndSwap(l, adopted(has)) {
+				s.pool.drop(l)
+			}
 		case has.Moves || s.moves(r):
 			moves = append(moves, move{r, has})
 		case left[l.id] == 0:
@@ -261,7 +263,7 @@ func (s *engine) attach(ctx context.Context, r *renewal, has entry) error {
 		return err // the lease ends by itself, also if the place is attached to it
 	}
 	l.answered(got.Header.RaftTerm)
-	r.hold.lease.Store(l)
+	s.pool.drop(r.hold.lease.Swap(l))
 	if l.unconfirmed() { // it was kept alive by a leader that is not the one of its term
 		return errNewTerm
 	}

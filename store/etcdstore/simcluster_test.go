@@ -50,6 +50,10 @@ type simCluster struct {
 	changed chan struct{} // closed when a member has applied more
 	trace   []string
 	began   time.Time
+	// released are the owners whose releases have succeeded, and ghosts their places that have ended with
+	// their leases, which nobody has asked to revoke.
+	released map[string]bool
+	ghosts   []string
 }
 
 type simEvent struct {
@@ -62,6 +66,7 @@ type simLease struct {
 	ends time.Time
 	old  time.Time // when it ends by the count of a leader that was replaced; zero: that doesn't know it
 	keys map[string]bool
+	asks bool // somebody has asked to revoke it
 }
 
 // simMember is one member. Its index plus one is its number.
@@ -81,7 +86,7 @@ type simMember struct {
 
 func newSimCluster(seed uint64) *simCluster {
 	c := &simCluster{
-		rng: rand.New(rand.NewPCG(seed, 1)), rarely: 1, rev: 1, term: 2, keys: map[string][]*mvccpb.KeyValue{}, leases: map[int64]*simLease{},
+		rng: rand.New(rand.NewPCG(seed, 1)), rarely: 1, rev: 1, term: 2, keys: map[string][]*mvccpb.KeyValue{}, leases: map[int64]*simLease{}, released: map[string]bool{},
 		changed: make(chan struct{}), began: time.Now(),
 	}
 	for i := range 3 {
@@ -455,6 +460,11 @@ func (m *simMember) LeaseGrant(ctx context.Context, r *etcdserverpb.LeaseGrantRe
 
 // LeaseRevoke answers etcd's request.
 func (m *simMember) LeaseRevoke(ctx context.Context, r *etcdserverpb.LeaseRevokeRequest) (*etcdserverpb.LeaseRevokeResponse, error) {
+	m.c.mu.Lock()
+	if l := m.c.leases[r.ID]; l != nil {
+		l.asks = true
+	}
+	m.c.mu.Unlock()
 	return serve(ctx, m, func() (*etcdserverpb.LeaseRevokeResponse, error) {
 		if m.c.leases[r.ID] == nil {
 			return nil, rpctypes.ErrGRPCLeaseNotFound
@@ -652,6 +662,7 @@ func (c *simCluster) live(ctx context.Context) {
 		for _, id := range ids {
 			switch l := c.leases[id]; {
 			case time.After(l.ends) && c.rng.IntN(3) == 0:
+				c.haunts(l)
 				c.revoke(id, "at its end")
 			case !l.old.IsZero() && time.After(l.old) && c.chance(8):
 				c.revoke(id, "by a leader that was replaced")
@@ -674,6 +685,20 @@ func (c *simCluster) live(ctx context.Context) {
 		}
 		c.mu.Unlock()
 		sleep(ctx, 100_000_000)
+	}
+}
+
+// haunts looks for places of owners that have released their locks.
+func (c *simCluster) haunts(l *simLease) {
+	for k := range l.keys {
+		kv := c.now(k, math.MaxInt64)
+		if kv == nil || strings.HasPrefix(k, "leasehold/!") {
+			continue
+		}
+		if e := entryOf(kv); c.released[e.Owner] && !l.asks {
+			c.ghosts = append(c.ghosts, fmt.Sprintf("%s of %s stays until its lease ends, after its release", k, e.Owner))
+			c.note("WRONG: %s", c.ghosts[len(c.ghosts)-1])
+		}
 	}
 }
 

@@ -74,6 +74,7 @@ type simHold struct {
 	slot  int64
 	until time.Time // its validity
 	gone  bool      // it is released, or known to be lost
+	moved bool      // an earlier attempt of the owner went by way of another store
 }
 
 func search(t *testing.T, seed uint64) {
@@ -116,6 +117,7 @@ func search(t *testing.T, seed uint64) {
 	<-lives
 	w.c.stop()
 	time.Sleep(20 * time.Second)
+	w.wrong = append(w.wrong, w.c.ghosts...)
 	t.Logf("%v: %v", w.kind, w.tally)
 	if len(w.wrong) > 0 {
 		t.Errorf("seed %d, %v:\n%s", seed, w.kind, strings.Join(w.wrong, "\n"))
@@ -271,7 +273,8 @@ func (k *simWorker) work(ctx context.Context) {
 		if l.Attempt != "" && k.rng.IntN(2) == 0 { // another attempt of the owner, whether the first one was granted or not
 			first := l
 			l.Attempt = "x2"
-			if k.rng.IntN(2) == 0 {
+			moved := k.rng.IntN(2) == 0
+			if moved {
 				k.s, k.other = k.other, k.s
 			}
 			var undone sync.WaitGroup
@@ -288,6 +291,9 @@ func (k *simWorker) work(ctx context.Context) {
 				h = again
 			}
 			undone.Wait()
+			if h != nil {
+				h.moved = moved
+			}
 		}
 		if h != nil {
 			next = k.holds(ctx, h)
@@ -336,8 +342,8 @@ func (k *simWorker) gets(l store.Lease, waits bool) *simHold {
 		return nil
 	}
 	h := k.w.granted(l, g, start)
-	if h == nil {
-		_ = k.s.Release(context.Background(), store.ReleaseRequest{Lease: l})
+	if h == nil { // an earlier attempt of the owner may have the lock
+		_ = k.s.Release(context.Background(), store.ReleaseRequest{Lease: l, Undo: l.Attempt != ""})
 	}
 	return h
 }
@@ -403,6 +409,9 @@ func (k *simWorker) holds(ctx context.Context, h *simHold) (next *store.Lease) {
 		err = k.s.Release(of, r)
 	}
 	k.w.c.notes("%s has released: %v", l.Owner, err)
+	if err == nil && !h.moved {
+		k.w.judged(func() { k.w.c.released[l.Owner] = true })
+	}
 	k.w.count("release", err)
 	return next
 }

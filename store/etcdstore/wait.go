@@ -250,6 +250,7 @@ func (w *waiting) keep(ctx context.Context) (there bool, err error) {
 // It does not count if the place moves: see attach.
 func (w *waiting) finds(e entry, term uint64) {
 	if e.lease != w.place.lease.id {
+		w.s.pool.drop(w.place.lease)
 		w.place.lease = adopted(e)
 	}
 	if term != 0 && !e.Moves {
