@@ -13,7 +13,10 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/etcdstore"
 )
@@ -305,4 +308,50 @@ func TestAttemptJoinsALeaseFromBeforeResize(t *testing.T) {
 		renewed(t, "the other attempt of", other, []store.Lease{again})
 		renewed(t, "the first attempt of", s, []store.Lease{l})
 	}
+}
+
+// An attempt that waits in the queue is let in although its owner has a permit, and reads that at once,
+// since the first answer is lost. It shares the permit, so that the release leaves nothing.
+func TestAttemptIsLetInBesideItsOwner(t *testing.T) {
+	prefix := "beside-" + rand.Text()
+	first := as(request("a", time.Minute), store.Semaphore(2), 1)
+	first.Attempt = store.NewOwner()
+	second, heavy := first, as(request("a", time.Minute), store.Semaphore(2), 2)
+	second.Attempt = store.NewOwner()
+	client := native(t, server.Endpoints())
+	ctx, leaves := context.WithCancel(t.Context())
+	defer leaves()
+	lost := false
+	lose := intercept(func(req *etcdserverpb.TxnRequest, invoke func() error) error {
+		err := invoke()
+		if !lost && writes(req.Success, prefix+"/a/") && ctx.Err() == nil && count(t, client, prefix+"/a/") == 3 {
+			lost = true
+			leaves()
+			eventually.True(t, "the second attempt is let in", func() bool { return count(t, client, prefix+"/!slots/a/") == 2 })
+			return status.Error(codes.Unavailable, "the connection is lost")
+		}
+		return err
+	})
+	s := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix, DialOptions: []grpc.DialOption{lose.option()}})
+	other := open(t, server.Endpoints(), etcdstore.Options{Prefix: prefix})
+	token := acquire(t, s, first).Token
+	left := make(chan error, 1)
+	go func() {
+		_, err := other.Wait(ctx, store.WaitRequest{Lease: heavy}, nil)
+		left <- err
+	}()
+	eventually.True(t, "another owner waits", func() bool { return count(t, client, prefix+"/a/") == 2 })
+	g, err := s.Wait(t.Context(), store.WaitRequest{Lease: second}, nil)
+	if err != nil || g.Token != token {
+		t.Errorf("the second attempt has token %v, %v, want %v", g.Token, err, token)
+	}
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("the other owner: %v", err)
+	}
+	if !lost {
+		t.Fatal("no answer was lost, so the test shows nothing")
+	}
+	second.Attempt = ""
+	release(t, s, second)
+	eventually.True(t, "no place is left", func() bool { return count(t, client, prefix+"/a/")+count(t, client, prefix+"/!slots/a/") == 0 })
 }

@@ -117,9 +117,7 @@ func (w *waiting) decide(ctx context.Context, v *view) (g store.Grant, done bool
 	switch has, held := v.held(w.r.Owner); {
 	case e.slot != nil && e.Broken:
 		return g, false, w.broken()
-	case e.slot != nil: // it was let in, or an earlier try entered
-		return w.entered(ctx, v, e)
-	case held: // another attempt of the owner
+	case held && has.key != e.key: // another attempt of the owner, beside which this one may have been let in
 		s.leave(p)
 		w.place = nil
 		g, err := s.join(ctx, w.r.Lease, has)
@@ -127,6 +125,8 @@ func (w *waiting) decide(ctx context.Context, v *view) (g store.Grant, done bool
 			return g, false, nil // it was released meanwhile, or changed
 		}
 		return g, err == nil, err
+	case e.slot != nil: // it was let in, or an earlier try entered
+		return w.entered(ctx, v, e)
 	}
 	if rule.Owns(ranked(v.places), me).Verdict != rule.Granted {
 		return g, false, w.wait(ctx, v, me)
