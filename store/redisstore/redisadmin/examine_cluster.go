@@ -32,7 +32,7 @@ type ClusterExamination struct {
 	Unserved int
 }
 
-// ErrNoCluster means that a server is not in a cluster.
+// ErrNoCluster means that a server is not in a cluster, or only in one in which nobody has a slot.
 var ErrNoCluster = errors.New("the server is in no cluster")
 
 // SlotsOfCluster is the number of slots of every cluster.
@@ -93,7 +93,7 @@ func slotMap(ctx context.Context, seeds []config.Address, o *config.Config) ([]c
 			return ranges, nil
 		}
 		outcome, err := membership.Classify(err, o.ConnectTimeout)
-		if resp.CodeOf(err) == resp.NoCluster {
+		if resp.CodeOf(err) == resp.NoCluster || errors.Is(err, cluster.ErrNoSlotMap) {
 			err = fmt.Errorf("%w: %w", ErrNoCluster, err)
 		}
 		nodes = append(nodes, store.NodeOutcome{Node: a.Host, Outcome: outcome, Err: err})

@@ -66,13 +66,17 @@ func TestRealCluster(t *testing.T) {
 	if codes, said = look(""); !has(codes, "slots-unserved", "") || !strings.Contains(said, "1 of 16384") {
 		t.Errorf("without a server for one slot: %q\n%s", codes, said)
 	}
-	alone := redistest.Start(t)
-	e, err := redisadmin.ExamineCluster(t.Context(), "redis-cluster://"+alone.Addr(), nil, redisadmin.Scope{TTL: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if fs := RedisCluster(e); len(fs) != 1 || fs[0].Code != "no-cluster" || fs[0].Severity != Error || fs[0].Node != alone.Addr() || !strings.Contains(fs[0].Advice, "redis://") {
-		t.Errorf("a server in no cluster: %+v, want one error that advises redis://", fs)
+	reset := c.Masters[1]
+	reset.Text(t, "FLUSHALL")
+	reset.Text(t, "CLUSTER", "RESET")
+	for _, s := range []*redistest.Server{redistest.Start(t), reset} {
+		e, err := redisadmin.ExamineCluster(t.Context(), "redis-cluster://"+s.Addr(), nil, redisadmin.Scope{TTL: 30 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fs := RedisCluster(e); len(fs) != 1 || fs[0].Code != "no-cluster" || fs[0].Severity != Error || fs[0].Node != s.Addr() || !strings.Contains(fs[0].Advice, "Name a server") {
+			t.Errorf("a server in no cluster: %+v, want one error that advises to name a server of the cluster", fs)
+		}
 	}
 	for _, s := range c.Masters {
 		s.Kill()

@@ -23,7 +23,7 @@ var kinds = []kind{
 	{"replica", "List the master instead, or see what the sentinels that name it are doing; better, an independent server without replicas.", "List its master instead, or another server that has none: each server of the list must be a master without replicas."},
 	{"sentinel", "List the servers that keep the data: independent ones, without a failover. Or, with a weaker guarantee, name the sentinels as redis-sentinel://HOST,HOST...?master=NAME.", "List the servers that keep data, which no sentinel fails over."},
 	{"cluster", "Give the store as redis-cluster://, or use independent servers that are not part of a cluster.", "List servers that are not part of a cluster."},
-	{"no-cluster", "Give the store as redis://, or name a server of the cluster.", ""},
+	{"no-cluster", "Name a server of the cluster; if there is none, give the store as redis://.", ""},
 	{"slots-unserved", "Give the slots to a server (CLUSTER ADDSLOTS), or repair the master that had them.", ""},
 	{"server-too-old", "Use Redis 5 or newer, or Valkey.", ""},
 	{"eviction", "CONFIG SET maxmemory-policy noeviction, and the same in the server's configuration file.", ""},

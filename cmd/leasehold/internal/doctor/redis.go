@@ -51,7 +51,7 @@ func seed(r *report, n store.NodeOutcome) {
 	switch n.Outcome {
 	case store.Refused:
 		if errors.Is(n.Err, redisadmin.ErrNoCluster) {
-			r.add(Error, "no-cluster", n.Node, "The server is in no cluster: cluster support is disabled.")
+			r.add(Error, "no-cluster", n.Node, "No cluster can be found through the server: %v.", n.Err)
 			return
 		}
 		r.add(Error, "login-refused", n.Node, "The server does not say which servers the cluster has: %v.", n.Err)
