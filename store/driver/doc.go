@@ -15,6 +15,9 @@
 // matches store.ErrUnsupported, and Caps says so where the client has to know beforehand
 // (MutexesOnly, NoQueue).
 //
+// An engine itself refuses a lock that requires more than it can give: it may learn what it can give
+// while it is asked, and it knows the reason. store.Lease.CheckClass is enough for most.
+//
 // # What an Engine need not do
 //
 // The Store refuses requests that are invalid, whose context has ended (except a Wait, which has to

@@ -145,6 +145,7 @@ func (a *attempt[P]) tick() {
 	a.users++ // this function
 	now := a.k.Clock.Now()
 	a.applyLocked(quorum.Event{Kind: quorum.Tick}, now)
+	a.k.ticked(a.over)
 	a.armLocked(now)
 	a.doneLocked()
 }
@@ -161,7 +162,7 @@ func (a *attempt[P]) applyLocked(e quorum.Event, now clock.Instant) {
 	a.sends = a.core.Step(e, now, a.sends[:0])
 	if before == quorum.Open && a.core.Verdict() != quorum.Open {
 		if a.done == nil {
-			a.k.tell(a.over, e.Kind)
+			a.over <- struct{}{}
 		}
 	}
 	if len(a.sends) > 0 {

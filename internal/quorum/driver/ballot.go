@@ -161,7 +161,7 @@ func (b *ballot[P]) applyLocked(i int, e quorum.Event, now clock.Instant) {
 	sends := b.votes[i].Step(e, now, nil)
 	if before == quorum.Open && b.votes[i].Verdict() != quorum.Open {
 		if b.open--; b.open == 0 && b.done == nil {
-			b.k.tell(b.over, e.Kind)
+			b.over <- struct{}{}
 		}
 	}
 	for _, send := range sends { // whose outcome does not matter
@@ -216,6 +216,7 @@ func (b *ballot[P]) tick() {
 	b.users++ // this function
 	now := b.k.Clock.Now()
 	b.stepLocked(quorum.Event{Kind: quorum.Tick}, now)
+	b.k.ticked(b.over)
 	b.armLocked(now)
 	b.doneLocked()
 }

@@ -94,14 +94,10 @@ func (k *Driver[P]) receivedAt(a Reply) clock.Instant {
 	return a.At
 }
 
-// tell tells the caller that an event of that kind has brought a verdict. A caller that reads inline
-// does not notice a tick.
-func (k *Driver[P]) tell(over chan<- struct{}, kind quorum.Kind) {
-	over <- struct{}{}
-	if kind != quorum.Tick {
-		return
-	}
-	if n, ok := k.Nodes[0].(InlineReader); ok {
+// ticked makes the caller notice that a tick has put an element into over. One that reads inline waits
+// for replies only.
+func (k *Driver[P]) ticked(over <-chan struct{}) {
+	if n, ok := k.Nodes[0].(InlineReader); ok && len(over) > 0 {
 		n.InterruptInline()
 	}
 }

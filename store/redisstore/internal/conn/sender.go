@@ -42,8 +42,8 @@ func (p *Peer[C]) flushLocked() {
 		w.paused = true
 	default:
 		s.sending = true
+		out, more := w.writer.takeLocked(s.out[:0])
 		p.Mu.Unlock()
-		out, more := w.writer.take(s.out[:0])
 		s.out = out
 		more = w.writer.offer(out) || more
 		p.Mu.Lock()
@@ -140,7 +140,9 @@ func (s *sender[C]) sendOver(w *Pipe[C], unproven bool) bool {
 		w.writer.write(w.writer.rest)
 		w.writer.rest = nil
 	}
-	out, more := w.writer.take(s.out[:0])
+	p.Mu.Lock()
+	out, more := w.writer.takeLocked(s.out[:0])
+	p.Mu.Unlock()
 	if s.out = out; len(out) > 0 {
 		w.writer.write(out)
 		p.Mu.Lock()
@@ -210,24 +212,12 @@ func (s *sender[C]) connect() bool {
 type writer[C any] struct {
 	p    *Pipe[C]
 	rest []byte // what did not fit into the socket's buffer
-	late []C    // what take answers when it has unlocked Mu
+	late []C    // calls that takeLocked has dropped and will answer
 }
 
-// take moves enqueued calls into flight, within limits, and appends them to out. It
-// reports whether more can be sent at once. Calls that are too late are answered.
-func (w *writer[C]) take(out []byte) (_ []byte, more bool) {
-	q := w.p.peer
-	q.Mu.Lock()
-	out, more = w.takeLocked(out)
-	late := w.late
-	w.late = nil
-	q.Mu.Unlock()
-	for _, c := range late {
-		q.owner.Unsent(c, ErrLate)
-	}
-	return out, more
-}
-
+// takeLocked moves enqueued calls into flight, within limits, and appends them to out. It
+// reports whether more can be sent at once. It answers calls that are too late, and unlocks Mu for
+// that.
 func (w *writer[C]) takeLocked(out []byte) (_ []byte, more bool) {
 	p, q := w.p, w.p.peer
 	if p.broken != nil {
@@ -256,6 +246,14 @@ func (w *writer[C]) takeLocked(out []byte) (_ []byte, more bool) {
 		out = p.handler.AppendLocked(out, room-p.flight.n, now)
 	}
 	p.paused = q.Waiting.n > 0 && p.flight.n >= room
+	if late := w.late; late != nil {
+		w.late = nil
+		q.Mu.Unlock()
+		for _, c := range late {
+			q.owner.Unsent(c, ErrLate)
+		}
+		q.Mu.Lock()
+	}
 	return out, q.Waiting.n > 0 && !p.paused
 }
 
