@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/eventually"
@@ -109,6 +110,42 @@ func TestFailoverLosesALock(t *testing.T) {
 		t.Errorf("renewal of a lease that the new master does not have: %v, want %v", err, store.ErrNotHeld)
 	}
 	mustRelease(t, two, next, g)
+}
+
+// A replica with min-replicas-to-write that is promoted refuses to write until it has a replica itself,
+// which is mostly the old master once that is back. Waiters wait for that.
+func TestPromotedMasterWithoutReplicas(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := redistest.Watch(t, redistest.Start(t), 1, []string{"--min-replicas-to-write", "1"})
+	replica := w.Replicas[0]
+	one, two := openAt(t, w.URL(), nil), openAt(t, w.URL(), nil)
+	held, next, last := request("stock"), waiter("stock"), waiter("stock")
+	acquire(t, one, held)
+	first := wait(t, t.Context(), two, []*redistest.Server{w.Master}, next)
+	replicated(t, w.Master, replica)
+	w.Master.Kill()
+	w.Promoted(t)
+	second, told := make(chan outcome, 1), make(chan struct{})
+	tell := sync.OnceFunc(func() { close(told) })
+	go func() {
+		g, err := one.Wait(t.Context(), store.WaitRequest{Lease: last}, func(why error) {
+			if strings.Contains(why.Error(), "NOREPLICAS") {
+				tell()
+			}
+		})
+		second <- outcome{g, err}
+	}()
+	select {
+	case <-told:
+	case o := <-second:
+		t.Fatalf("the wait ended with %v", o.err)
+	}
+	replica.Text(t, "CONFIG", "SET", "min-replicas-to-write", "0")
+	listen(t, replica, 2)
+	asks(t, "the lock is released", func() error { return one.Release(t.Context(), store.ReleaseRequest{Lease: held, Renewed: true}) })
+	mustRelease(t, two, next, granted(t, first))
+	mustRelease(t, one, last, granted(t, second))
+	nothingLeft(t, []*redistest.Server{replica})
 }
 
 // A replica is promoted although the master is well, which becomes a replica. The lock and

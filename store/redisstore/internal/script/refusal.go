@@ -21,7 +21,7 @@ var advices = map[resp.Code]struct {
 	resp.OutOfMemory:    {"the server is out of memory (maxmemory)", store.Refused},
 	resp.ReadOnly:       {"the server is a replica: use its master, or independent masters for a quorum", store.Refused},
 	resp.CannotSave:     {"the server refuses writes because it cannot save its data", store.Refused},
-	resp.TooFewReplicas: {"the server refuses writes because it has too few replicas (min-replicas-to-write)", store.Refused},
+	resp.TooFewReplicas: {"the server refuses writes because it has too few replicas (min-replicas-to-write)", store.Unsettled},
 	resp.MasterDown:     {"the server is a replica that lost its master", store.Refused},
 	resp.NoCluster:      {"the server is not in a cluster: use a redis:// URL", store.Refused},
 	resp.TooManyClients: {"the server has no room for another connection: raise its maxclients, or find out who opens so many", store.Unreachable},
