@@ -30,7 +30,7 @@ func TestMechanismsAreNeeded(t *testing.T) {
 		{Name: "renewals do not hasten looks", File: "follow.go", Old: "!snap.sameTurns(seen)", New: "seen == nil || snap.version != seen.version", Run: "TestRenewalsDoNotHasten"},
 		{Name: "a busy client leaves turns to others", File: "turns.go", Old: "n.row <= most", New: "true", Run: "TestBusyClient"},
 		{Name: "a client whose write has lost pauses as long as a write takes", File: "register.go", Old: "most = g.s.lost(snap, ended.Sub(began))", New: "_ = g.s.lost(snap, ended.Sub(began))", Run: "TestNewcomerBeside"},
-		{Name: "a holder tries again at once", File: "snapshot.go", Old: "if s.lives[\"o\"+h.Owner].own {", New: "if false && s.lives[\"o\"+h.Owner].own {", Run: "TestClientsThatAllWant"},
+		{Name: "a holder tries again at once", File: "snapshot.go", Old: "if s.lives[entry{owner: h.Owner}].own {", New: "if false && s.lives[entry{owner: h.Owner}].own {", Run: "TestClientsThatAllWant"},
 		{Name: "a crowd leaves room for the ages of its beats", File: "wire.go", Old: "n := 128", New: "n := 48", Run: "TestCrowd|TestMaxLen"},
 		{Name: "steps go together", File: "register.go", Old: "const maxSteps = 256", New: "const maxSteps = 1", Run: "TestRenewalsOfOneLock"},
 	})

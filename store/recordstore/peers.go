@@ -31,7 +31,7 @@ func (s *engine) deletable(snap *snapshot) bool {
 
 // ended reports whether the client has ended that wrote the beat of an owner's lease or place.
 func (s *engine) ended(snap *snapshot, owner string) bool {
-	l := snap.lives["o"+owner]
+	l := snap.lives[entry{owner: owner}]
 	return s.peers != nil && l.by != "" && l.by != s.peers.Session() && s.peers.Ended(l.by)
 }
 
@@ -74,7 +74,7 @@ func (g *register) ring(old, next *snapshot) {
 	}
 	var rung []string
 	ring := func(owner string) {
-		if l := next.lives["o"+owner]; l.by != "" && l.by != g.s.ringer.Session() && !slices.Contains(rung, l.by) {
+		if l := next.lives[entry{owner: owner}]; l.by != "" && l.by != g.s.ringer.Session() && !slices.Contains(rung, l.by) {
 			rung = append(rung, l.by)
 			g.s.ringer.Ring(l.by, g.key)
 		}

@@ -47,11 +47,11 @@ type txn struct {
 	now       clock.Instant
 	floor     fence.Token // the smallest that a lease in the next version may have
 	rec       rule.Record
-	touched   map[string]bool // whose beats are to be new, by the keys of entries
-	wrote     bool            // the record has to be written
-	most      int             // bytes of the record; 0: any number
-	ambiguous bool            // an earlier run of the steps may have taken effect
-	needless  int             // how many of the steps another one has done already
+	touched   map[entry]bool // whose beats are to be new
+	wrote     bool           // the record has to be written
+	most      int            // bytes of the record; 0: any number
+	ambiguous bool           // an earlier run of the steps may have taken effect
+	needless  int            // how many of the steps another one has done already
 }
 
 func (t *txn) set(r rule.Record) { t.rec, t.wrote = r, true }
@@ -59,9 +59,9 @@ func (t *txn) set(r rule.Record) { t.rec, t.wrote = r, true }
 // touch gives the lease or place of owner a new beat.
 func (t *txn) touch(owner string) {
 	if t.touched == nil {
-		t.touched = map[string]bool{}
+		t.touched = map[entry]bool{}
 	}
-	t.touched["o"+owner] = true
+	t.touched[entry{owner: owner}] = true
 }
 
 // maxSteps is how many steps one write carries at most.

@@ -20,10 +20,10 @@ type snapshot struct {
 	absent  bool     // there is no record
 	writes  []uint64 // as in wire
 	rec     rule.Record
-	lives   map[string]life // of the entries of rec
-	strange bool            // an entry was new to this client
-	order   uint64          // Item.Order
-	other   string          // the owner of the lease of Item.Other, or ""
+	lives   map[entry]life // of the entries of rec
+	strange bool           // an entry was new to this client
+	order   uint64         // Item.Order
+	other   string         // the owner of the lease of Item.Other, or ""
 	// acknowledged means that this client wrote it, and had the answer.
 	acknowledged bool
 }
@@ -40,20 +40,20 @@ type life struct {
 
 // ownLife returns the life of an owner's lease or place, if this client wrote its beat.
 func (s *snapshot) ownLife(owner string) (life, bool) {
-	l := s.lives["o"+owner]
+	l := s.lives[entry{owner: owner}]
 	return l, l.own
 }
 
 // ahead returns how many leases and places are ahead of the first one of this client.
 func (s *snapshot) ahead() (n int) {
 	for _, h := range s.rec.Holds {
-		if s.lives["o"+h.Owner].own {
+		if s.lives[entry{owner: h.Owner}].own {
 			return n
 		}
 		n++
 	}
 	for _, p := range s.rec.Queue {
-		if s.lives["o"+p.Owner].own {
+		if s.lives[entry{owner: p.Owner}].own {
 			return n
 		}
 		n++
@@ -97,8 +97,8 @@ func (s *snapshot) holder() string {
 func (s *snapshot) change(old *snapshot, idle bool) Change {
 	c := Change{Idle: idle, Holder: s.holder(), Other: s.other != ""}
 	for _, h := range s.rec.Holds {
-		l := s.lives["o"+h.Owner]
-		before, known := old.life("o" + h.Owner)
+		l := s.lives[entry{owner: h.Owner}]
+		before, known := old.life(entry{owner: h.Owner})
 		c.TTL, c.Renewed = max(c.TTL, l.ttl), c.Renewed || !known || before.id != l.id
 	}
 	return c
@@ -142,13 +142,13 @@ func read(name string, it Item, before *snapshot, at clock.Instant) (*snapshot, 
 		}
 	}
 	s.number, s.rec, s.writes = w.number, w.rec, w.writes
-	s.lives = make(map[string]life, len(w.beats))
+	s.lives = make(map[entry]life, len(w.beats))
 	var since time.Duration
 	if !it.Written.IsZero() && !it.Now.IsZero() {
 		since = max(0, it.Now.Sub(it.Written))
 	}
 	i := 0
-	entries(&s.rec, func(key string, expiry *clock.Instant) {
+	entries(&s.rec, func(key entry, expiry *clock.Instant) {
 		b := w.beats[i]
 		i++
 		l := life{id: b.id, by: b.by, ttl: time.Duration(*expiry), first: back(at, b.age+since)}
@@ -179,7 +179,7 @@ func (s *snapshot) sameTurns(o *snapshot) bool {
 		slices.EqualFunc(s.rec.Queue, o.rec.Queue, func(a, b rule.Place) bool { return a.Owner == b.Owner })
 }
 
-func (s *snapshot) life(key string) (life, bool) {
+func (s *snapshot) life(key entry) (life, bool) {
 	if s == nil {
 		return life{}, false
 	}
@@ -207,12 +207,12 @@ type write struct {
 
 // replace returns the write of rec in place of s. Entries that have changed, and those
 // whose owners are in touched, get a new beat.
-func (s *snapshot) replace(name string, rec rule.Record, touched map[string]bool, session string, now clock.Instant) *write {
+func (s *snapshot) replace(name string, rec rule.Record, touched map[entry]bool, session string, now clock.Instant) *write {
 	id := rand.Uint64()
-	next := &snapshot{number: s.number + 1, rec: rec, lives: make(map[string]life, len(rec.Holds)+len(rec.Queue))}
+	next := &snapshot{number: s.number + 1, rec: rec, lives: make(map[entry]life, len(rec.Holds)+len(rec.Queue))}
 	next.writes = append(slices.Clone(s.writes[max(0, len(s.writes)-maxWrites+1):]), id)
 	w := wire{name: name, number: next.number, writes: next.writes, rec: clone(rec)}
-	entries(&w.rec, func(key string, expiry *clock.Instant) {
+	entries(&w.rec, func(key entry, expiry *clock.Instant) {
 		l, known := s.lives[key]
 		if known && l.expiry == *expiry && !touched[key] {
 			w.beats = append(w.beats, beat{l.id, max(0, now.Sub(l.first)), l.by})
@@ -227,7 +227,7 @@ func (s *snapshot) replace(name string, rec rule.Record, touched map[string]bool
 		*expiry = clock.Instant(l.ttl)
 		next.lives[key] = l
 	})
-	if l, ok := next.lives["o"+s.other]; ok && l.id == s.lives["o"+s.other].id {
+	if l, ok := next.lives[entry{owner: s.other}]; ok && l.id == s.lives[entry{owner: s.other}].id {
 		next.other = s.other // its lease goes on
 	}
 	for i, h := range w.rec.Holds {

@@ -48,7 +48,7 @@ func left(s *snapshot, now clock.Instant) time.Duration { return s.rec.Holds[0].
 // age: by the engine that dates the record, and by the client that wrote it.
 func TestAgeOfABeat(t *testing.T) {
 	const ttl = 10 * time.Second
-	first := (&snapshot{}).replace("x", held(t, "ann", ttl, at(0)), map[string]bool{"oann": true}, "", at(0))
+	first := (&snapshot{}).replace("x", held(t, "ann", ttl, at(0)), map[entry]bool{{owner: "ann"}: true}, "", at(0))
 	watcher := seen(t, first, "1", nil, at(time.Second), 0)
 	if got := left(watcher, at(time.Second)); got != ttl {
 		t.Errorf("a newcomer without dates sees %v left, want %v", got, ttl)
@@ -73,14 +73,14 @@ func TestAgeOfABeat(t *testing.T) {
 // new beat, though the end of the lease does not change for that client.
 func TestRenewalByANewcomerBeginsANewBeat(t *testing.T) {
 	const ttl = 10 * time.Second
-	first := (&snapshot{}).replace("x", held(t, "ann", ttl, at(0)), map[string]bool{"oann": true}, "", at(0))
+	first := (&snapshot{}).replace("x", held(t, "ann", ttl, at(0)), map[entry]bool{{owner: "ann"}: true}, "", at(0))
 	watcher := seen(t, first, "1", nil, at(0), 0)
 	newcomer := seen(t, first, "1", nil, at(8*time.Second), 0)
 	rec, ans := rule.Renew(newcomer.rec, "ann", 5*time.Second, at(9*time.Second))
 	if ans.Verdict != rule.Done || rec.Holds[0].Expiry != newcomer.rec.Holds[0].Expiry {
 		t.Fatalf("Renew: %v, the expiry changed by %v, want it as it was", ans.Verdict, rec.Holds[0].Expiry.Sub(newcomer.rec.Holds[0].Expiry))
 	}
-	renewed := newcomer.replace("x", rec, map[string]bool{"oann": true}, "", at(9*time.Second))
+	renewed := newcomer.replace("x", rec, map[entry]bool{{owner: "ann"}: true}, "", at(9*time.Second))
 	if got := left(seen(t, renewed, "2", watcher, at(9*time.Second), 0), at(9*time.Second)); got < 5*time.Second {
 		t.Errorf("the watcher sees %v left after a renewal for 5s", got)
 	}
@@ -91,9 +91,9 @@ func TestRenewalByANewcomerBeginsANewBeat(t *testing.T) {
 func TestHandOffKeepsTheBeat(t *testing.T) {
 	const ttl = 10 * time.Second
 	rec := held(t, "ann", ttl, at(0))
-	first := (&snapshot{}).replace("x", rec, map[string]bool{"oann": true}, "", at(0))
+	first := (&snapshot{}).replace("x", rec, map[entry]bool{{owner: "ann"}: true}, "", at(0))
 	rec, _ = rule.Admit(rec, rule.Ask{Spec: rule.Mutex, Owner: "bob", TTL: ttl, Wait: ttl, Fair: true}, at(2*time.Second))
-	queued := first.next.replace("x", rec, map[string]bool{"obob": true}, "", at(2*time.Second))
+	queued := first.next.replace("x", rec, map[entry]bool{{owner: "bob"}: true}, "", at(2*time.Second))
 	ann := seen(t, queued, "2", nil, at(2*time.Second), 0)
 	rec, _ = rule.Release(ann.rec, rule.End{Owner: "ann"}, at(5*time.Second))
 	rec, _ = rule.Advance(rec, 0, at(5*time.Second))

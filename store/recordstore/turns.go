@@ -2,7 +2,6 @@ package recordstore
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -62,7 +61,7 @@ func (s *snapshot) hasOthers() bool {
 		return false
 	}
 	for key, l := range s.lives {
-		if !l.own && strings.HasPrefix(key, "o") {
+		if !l.own && key.kind == 0 {
 			return true
 		}
 	}

@@ -207,7 +207,7 @@ func (w *waiter) refreshed(t *txn) (ans rule.Answer, fresh bool) {
 	if i := slices.IndexFunc(r.Holds, func(h rule.Hold) bool { return mine(h.Owner) }); i >= 0 {
 		return rule.Answer{Verdict: rule.Busy}, own && !t.wrote && w.usable(r.Holds[i], t.snap, t.now)
 	}
-	fresh = t.touched["o"+w.r.Owner] || own && t.now.Sub(l.first) <= w.r.TTL/6
+	fresh = t.touched[entry{owner: w.r.Owner}] || own && t.now.Sub(l.first) <= w.r.TTL/6
 	i := slices.IndexFunc(r.Queue, func(p rule.Place) bool { return mine(p.Owner) })
 	if _, turns := rule.Advance(r, 0, t.now); !fresh || i < 0 || len(turns) > 0 || i == 0 && len(r.Holds) == 0 {
 		return ans, false
@@ -218,7 +218,7 @@ func (w *waiter) refreshed(t *txn) (ans rule.Answer, fresh bool) {
 // usable reports whether a lease of this waiter, as a version shows it, can be used without another
 // write.
 func (w *waiter) usable(h rule.Hold, snap *snapshot, now clock.Instant) bool {
-	return !h.Broken && (!w.confirm || snap.acknowledged) && snap.lives["o"+h.Owner].expiry.Sub(now) >= w.r.TTL/2
+	return !h.Broken && (!w.confirm || snap.acknowledged) && snap.lives[entry{owner: h.Owner}].expiry.Sub(now) >= w.r.TTL/2
 }
 
 // decision is what a waiter does next.

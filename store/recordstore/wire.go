@@ -34,20 +34,31 @@ type beat struct {
 // format is the first byte of a record.
 const format = 1
 
-// entries calls f with each part of r that expires: what it is of, and its expiry. An owner
-// keeps its key when its place becomes a lease.
-func entries(r *rule.Record, f func(key string, expiry *clock.Instant)) {
+// entry says which part of a record expires.
+type entry struct {
+	kind  byte   // 0: a lease or a place, which is the same entry once it has become a lease
+	owner string // of any of these and of a tombstone
+}
+
+// Other kinds of entries.
+const (
+	tombstoneEntry = 1 + iota
+	brokenEntry
+)
+
+// entries calls f with each part of r that expires, and its expiry.
+func entries(r *rule.Record, f func(key entry, expiry *clock.Instant)) {
 	for i := range r.Holds {
-		f("o"+r.Holds[i].Owner, &r.Holds[i].Expiry)
+		f(entry{owner: r.Holds[i].Owner}, &r.Holds[i].Expiry)
 	}
 	for i := range r.Queue {
-		f("o"+r.Queue[i].Owner, &r.Queue[i].Expiry)
+		f(entry{owner: r.Queue[i].Owner}, &r.Queue[i].Expiry)
 	}
 	for i := range r.Tombstones {
-		f("t"+r.Tombstones[i].Owner, &r.Tombstones[i].Expiry)
+		f(entry{tombstoneEntry, r.Tombstones[i].Owner}, &r.Tombstones[i].Expiry)
 	}
 	if r.Broken != nil {
-		f("b", &r.Broken.Expiry)
+		f(entry{kind: brokenEntry}, &r.Broken.Expiry)
 	}
 }
 
@@ -114,7 +125,7 @@ func (w *wire) encode() []byte {
 		str(r.Broken.Note)
 	}
 	i := 0
-	entries(r, func(_ string, expiry *clock.Instant) {
+	entries(r, func(_ entry, expiry *clock.Instant) {
 		b = binary.LittleEndian.AppendUint64(b, w.beats[i].id)
 		num(uint64(w.beats[i].age))
 		str(w.beats[i].by)
@@ -165,11 +176,17 @@ var errRecord = errors.New("it is not a record of this version")
 // zeros.
 type reader struct {
 	left []byte
+	text string // as left, so that all strings of a record are one piece of memory
 	bad  bool
 }
 
 func (r *reader) fail() {
-	r.left, r.bad = nil, true
+	r.left, r.text, r.bad = nil, "", true
+}
+
+// skip takes n bytes off the front.
+func (r *reader) skip(n int) {
+	r.left, r.text = r.left[n:], r.text[n:]
 }
 
 func (r *reader) num() uint64 {
@@ -178,7 +195,7 @@ func (r *reader) num() uint64 {
 		r.fail()
 		return 0
 	}
-	r.left = r.left[size:]
+	r.skip(size)
 	return n
 }
 
@@ -198,8 +215,8 @@ func (r *reader) str() string {
 		r.fail()
 		return ""
 	}
-	s := string(r.left[:n])
-	r.left = r.left[n:]
+	s := r.text[:n]
+	r.skip(int(n))
 	return s
 }
 
@@ -209,7 +226,7 @@ func (r *reader) id() uint64 {
 		return 0
 	}
 	id := binary.LittleEndian.Uint64(r.left)
-	r.left = r.left[8:]
+	r.skip(8)
 	return id
 }
 
@@ -228,7 +245,7 @@ func decode(b []byte) (w *wire, err error) {
 	if len(b) == 0 || b[0] != format {
 		return nil, errRecord
 	}
-	in := &reader{left: b[1:]}
+	in := &reader{left: b[1:], text: string(b[1:])}
 	w = &wire{name: in.str(), number: in.num()}
 	r := &w.rec
 	for range in.len(8) {
@@ -253,7 +270,7 @@ func decode(b []byte) (w *wire, err error) {
 	if in.num()&isBroken != 0 {
 		r.Broken = &rule.Broken{Owner: in.str(), Token: fence.Token(in.num()), Note: in.str()}
 	}
-	entries(r, func(_ string, expiry *clock.Instant) {
+	entries(r, func(_ entry, expiry *clock.Instant) {
 		w.beats = append(w.beats, beat{id: in.id(), age: time.Duration(in.int()), by: in.str()})
 		*expiry = clock.Instant(in.int())
 	})
