@@ -91,3 +91,39 @@ func TestBusyClientLeavesTurns(t *testing.T) {
 		}
 	}
 }
+
+// A newcomer gets a permit in time also where a write takes long: the row of a client that is alone is then
+// shorter.
+func TestBusyClientFarAway(t *testing.T) {
+	for range 30 {
+		synctest.Test(t, func(t *testing.T) {
+			srv := &server{class: store.CrashSafe}
+			open := func() *store.Store {
+				s := recordstore.New(far{srv.driver(), 200 * time.Millisecond}, nil)
+				recordstore.SetClock(s, virtual.Clock())
+				t.Cleanup(func() { s.Close() })
+				return s
+			}
+			busy, newcomer := open(), open()
+			lease := func() store.Lease {
+				return store.Lease{Name: "x", Kind: store.Semaphore(2), Owner: store.NewOwner(), TTL: 15 * time.Second}
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					l := lease()
+					if _, err := busy.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err == nil {
+						busy.Release(t.Context(), store.ReleaseRequest{Lease: l})
+					}
+				}
+			})
+			time.Sleep(rand.N(20 * time.Second))
+			if _, err := newcomer.Acquire(t.Context(), store.AcquireRequest{Lease: lease()}); err != nil {
+				t.Errorf("a newcomer: %v", err)
+			}
+			stop()
+			wg.Wait()
+		})
+	}
+}

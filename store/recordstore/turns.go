@@ -14,11 +14,12 @@ type turns struct {
 	took  time.Duration // the last write
 	ended clock.Instant // the last write
 	row   int           // how many writes have followed each other too soon for others
+	began clock.Instant // the first of them
 }
 
 // How many writes follow each other at most: in a record with leases or places of other clients, and
-// otherwise. The pauses then take a quarter of the time of a client that does nothing else, or a
-// twentieth.
+// otherwise, if they take less than a quarter of the time that others have for a step. The pauses then
+// take a quarter of the time of a client that does nothing else, or a twentieth.
 const (
 	mostBeside = 8
 	mostAlone  = 64
@@ -28,11 +29,11 @@ const (
 func (n *turns) wrote(began, ended clock.Instant) { n.took, n.ended = ended.Sub(began), ended }
 
 // pause returns how long to leave the record alone before the next write.
-func (n *turns) pause(now clock.Instant, most int) time.Duration {
-	if now.Sub(n.ended) > 2*n.took {
-		n.row = 0
+func (n *turns) pause(now clock.Instant, most int, longest time.Duration) time.Duration {
+	if n.row == 0 || now.Sub(n.ended) > 2*n.took {
+		n.row, n.began = 0, now
 	}
-	if n.row++; n.row <= most {
+	if n.row++; n.row <= most && now.Sub(n.began) <= longest {
 		return 0
 	}
 	n.row = 0
@@ -50,7 +51,7 @@ func (g *register) giveWay(ctx context.Context) {
 		most = mostBeside
 	}
 	g.mu.Unlock()
-	if rest := min(g.turns.pause(g.s.now(), most), g.s.limit/4); rest > 0 {
+	if rest := min(g.turns.pause(g.s.now(), most, g.s.limit/4), g.s.limit/4); rest > 0 {
 		clock.Sleep(ctx, rest)
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Writes that follow each other leave the record alone for as long as three of them take, once there
-// were enough. A pause of the client that is long enough for others counts as well.
+// were enough or they have lasted long enough. A pause of the client that is long enough for others counts as well.
 func TestTurns(t *testing.T) {
 	const took = 10 * time.Millisecond
 	var n turns
@@ -16,7 +16,7 @@ func TestTurns(t *testing.T) {
 	write := func(after, want time.Duration) {
 		t.Helper()
 		now = now.Add(after)
-		if got := n.pause(now, 3); got != want {
+		if got := n.pause(now, 3, 5*took); got != want {
 			t.Errorf("at %v: a pause of %v, want %v", now, got, want)
 		}
 		began := now.Add(want)
@@ -31,5 +31,10 @@ func TestTurns(t *testing.T) {
 	}
 	for range 10 {
 		write(3*took, 0)
+	}
+	for range 2 { // a row that lasts too long has fewer
+		write(3*took, 0)
+		write(2*took, 0)
+		write(2*took, 3*took)
 	}
 }
