@@ -48,7 +48,9 @@ func checkJoinDuringRenewal(t *trial) {
 		})
 		both.Go(func() {
 			again, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: joined})
-			if err != nil || again.Token != g.Token {
+			// Of several nodes, one may get this attempt before the first one, and give it a token of its own.
+			same := again.Token == g.Token || t.several() && again.Token > g.Token
+			if err != nil || !same {
 				t.Errorf("acquire by the same owner during a renewal: token %v, error %v, want token %v", again.Token, err, g.Token)
 			}
 		})
