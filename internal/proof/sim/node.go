@@ -304,8 +304,11 @@ func (n *node) forget() {
 }
 
 // wipe loses everything, with the mark by which the scripts know that the server may
-// grant.
+// grant. A server that is down cannot be told to.
 func (n *node) wipe() {
+	if !n.up {
+		return
+	}
 	n.server.Load(nil)
 	n.mayHaveForgotten()
 }
