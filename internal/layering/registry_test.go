@@ -141,6 +141,8 @@ var project = rules{
 		typed:  []string{"internal/quorum/driver", "store/redisstore", "store/redisstore/internal/node", "store/redisstore/internal/fleet", "store/redisstore/internal/route", "store/redisstore/internal/conn"},
 		stores: []string{"store/memstore", "store/recordstore", "store/redisstore", "store/filestore", "store/sqlstore", "store/etcdstore", "store/zkstore"},
 		waits: map[string]string{
+			"store/etcdstore.revoke":                      "before a lease is revoked again",
+			"store/etcdstore.run":                         "before a failed request or watch is repeated",
 			"store/filestore.first":                       "for a process that has just begun to use the folder",
 			"store/filestore.nap":                         "lets another process write that keeps losing",
 			"store/recordstore.Wait":                      "before it asks an engine again that gave no answer",

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -137,7 +138,7 @@ func (b *inbox) run() {
 		}
 		if !moved {
 			b.members.failed(at, err)
-			if !sleep(b.ctx, min(10*time.Millisecond<<min(failures, 10), time.Second)) {
+			if !clock.Sleep(b.ctx, min(10*time.Millisecond<<min(failures, 10), time.Second)) {
 				return
 			}
 			failures++

@@ -222,7 +222,7 @@ func (p *pool) revoke(l *lease) {
 			if err == nil || isGone(err) {
 				return
 			}
-			if p.gate.Closed() || !sleep(ctx, 100*time.Millisecond) {
+			if p.gate.Closed() || !clock.Sleep(ctx, 100*time.Millisecond) {
 				p.o.Logger.Warn("cannot revoke a lease; its lock may stay taken until it ends", "lease", suffix(l.id), "lasts", l.lasts, "err", p.failed(context.Background(), "revoke", "", false, err))
 				return
 			}

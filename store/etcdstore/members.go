@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -107,7 +108,7 @@ func (m *members) run(ctx context.Context, f func(ctx context.Context, c *client
 		if ctx.Err() == nil {
 			m.failed(at, err)
 		}
-		if ctx.Err() != nil || try+1 >= len(m.list) && !sleep(ctx, rand.N(50*time.Millisecond<<min(try, 3))) {
+		if ctx.Err() != nil || try+1 >= len(m.list) && !clock.Sleep(ctx, rand.N(50*time.Millisecond<<min(try, 3))) {
 			return ambiguous, &tries
 		}
 	}
@@ -146,15 +147,3 @@ func (t *triesError) Error() string {
 
 // outcome is that of the member that was tried last.
 func (t *triesError) outcome() store.Outcome { return faultOf((*t)[len(*t)-1].err).outcome }
-
-// sleep waits for d. It returns false if ctx has ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
-}

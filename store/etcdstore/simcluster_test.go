@@ -22,6 +22,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
 // valCtxCh is a channel of etcd's client that is never closed. Its watches wait for it, and time in a
@@ -684,7 +686,7 @@ func (c *simCluster) live(ctx context.Context) {
 			c.note("compacted to %d", c.least)
 		}
 		c.mu.Unlock()
-		sleep(ctx, 100_000_000)
+		clock.Sleep(ctx, 100_000_000)
 	}
 }
 

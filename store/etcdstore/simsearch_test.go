@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/testenv/virtual"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -435,7 +436,7 @@ func (k *simWorker) downgrade(h *simHold, l *store.Lease) {
 
 // operate breaks leases now and then.
 func (w *simWorld) operate(ctx context.Context, s *store.Store, rng *rand.Rand) {
-	for sleep(ctx, time.Duration(rng.Int64N(int64(15*time.Second)))) {
+	for clock.Sleep(ctx, time.Duration(rng.Int64N(int64(15*time.Second)))) {
 		w.mu.Lock()
 		var h *simHold
 		name := searched[rng.IntN(len(searched))]

@@ -97,7 +97,7 @@ func (w *waiting) run(ctx context.Context) (store.Grant, error) {
 		w.trouble++
 		w.reason(err)
 		// Others have the same trouble at the same time.
-		if pause := min(20*time.Millisecond<<min(w.trouble, 6), time.Second); !sleep(ctx, pause/2+rand.N(pause/2)) {
+		if pause := min(20*time.Millisecond<<min(w.trouble, 6), time.Second); !clock.Sleep(ctx, pause/2+rand.N(pause/2)) {
 			return store.Grant{}, w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
 		}
 	}

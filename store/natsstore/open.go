@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/recordstore"
 )
@@ -166,7 +167,7 @@ func (d *driver) openStream(ctx context.Context) error {
 		if few {
 			err = fmt.Errorf("%w: start as many servers, or say replicas=1", err)
 		}
-		if refused && !few && api.Code != 503 || !sleep(ctx, 100*time.Millisecond) {
+		if refused && !few && api.Code != 503 || !clock.Sleep(ctx, 100*time.Millisecond) {
 			return fmt.Errorf("stream %s: %w", name, err)
 		}
 	}
@@ -184,17 +185,6 @@ func (d *driver) findStream(ctx context.Context, name string) (s jetstream.Strea
 		return err
 	})
 	return s, err
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // makeStream makes the stream.
