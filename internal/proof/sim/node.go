@@ -401,7 +401,7 @@ func (n *node) replaced(age time.Duration) {
 func (n *node) becomesReplica(of *node, d time.Duration) {
 	n.server.Follow(of.server)
 	n.mayHaveForgotten()
-	n.w.trace.replaced(n)
+	n.w.trace.replaced(n, of != n)
 	n.doubt(d + 2*n.w.script.quarantine() + 2*time.Second)
 	life := n.life
 	n.w.after(d, outside, func() {
@@ -409,7 +409,7 @@ func (n *node) becomesReplica(of *node, d time.Duration) {
 			n.starts++ // each promotion begins another history
 			n.server.Promote(n.id())
 			n.mayHaveForgotten()
-			n.w.trace.replaced(n)
+			n.w.trace.replaced(n, of != n)
 			n.w.hist.say("n%d is a master again", n.index+1)
 		}
 	})

@@ -63,7 +63,7 @@ type attempt struct {
 	ended bool          // given up, or released
 	broke bool          // an operator has broken its lease
 	lease bool          // it has had its lease
-	loose bool          // its lease rests on what an operator has ended in part
+	loose bool          // its lease rests on what an operator has ended in part, or on a copy of it
 	until time.Duration // the end of the validity
 }
 
@@ -74,6 +74,8 @@ type nodeTrace struct {
 	// have lost data.
 	holders  map[int]bool          // residue, by attempt
 	replaced bool                  // no connection broke at the last crash, so clients find out later
+	foreign  bool                  // it got the data of another node then
+	copied   map[int]time.Duration // of the residue that it got so: when the request left by which it was extended
 	opens    time.Duration         // the end of the quarantine
 	trusted  time.Duration         // clients count no answer of it before then
 	places   map[int]time.Duration // when the request left that an owner's place is from
@@ -117,7 +119,7 @@ func newTrace(w *world) *trace {
 func (t *trace) newLock(i, slot int) *lockTrace {
 	l := &lockTrace{t: t, lock: i, slot: slot, several: !t.w.script.kind(i).IsMutex(), owners: map[int]*owned{}, attempts: map[int]*attempt{}}
 	for range t.w.nodes {
-		l.nodes = append(l.nodes, nodeTrace{holders: map[int]bool{}, places: map[int]time.Duration{}, cuts: map[int]int{}, grants: map[int][]answer{}, extended: map[int]time.Duration{}, promised: map[int]time.Duration{}})
+		l.nodes = append(l.nodes, nodeTrace{holders: map[int]bool{}, places: map[int]time.Duration{}, cuts: map[int]int{}, grants: map[int][]answer{}, copied: map[int]time.Duration{}, extended: map[int]time.Duration{}, promised: map[int]time.Duration{}})
 	}
 	l.state = steps().Start(induct.World{
 		Nodes:   len(t.w.nodes),
@@ -412,6 +414,8 @@ func (l *lockTrace) has(n *node, o op, said []byte, left time.Duration, h held) 
 	}
 	heals := o.name == "heal" || o.heals
 	switch {
+	case isResidue && mine && whole && o.name == "extend" && at.foreign:
+		at.copied[holder] = left
 	case isResidue:
 	case gets && mine && heals:
 		if !whole { // the lock is kept after its release for less than a TTL: as if asked for that before
@@ -520,8 +524,9 @@ func (t *trace) crashed(n *node) {
 func (l *lockTrace) crashed(n *node) {
 	at, node := &l.nodes[n.index], int64(n.index)
 	at.opens = l.t.w.now() + l.t.w.script.quarantine()*99/100 // by the fastest clock
-	at.replaced = false
+	at.replaced, at.foreign = false, false
 	clear(at.holders)
+	clear(at.copied)
 	l.apply("crash", node, int64(at.opens), int64(l.counter(n)))
 	for _, h := range l.among(l.leasesAt(n)) {
 		number := l.numberAt(n, h.owner, h.slots)
@@ -538,10 +543,11 @@ func (l *lockTrace) crashed(n *node) {
 }
 
 // replaced: no connection broke when a node lost data, so clients find out later. What the node
-// grants until then, none of them may count.
-func (t *trace) replaced(n *node) {
+// grants until then, none of them may count. If it got the data of another node, foreign, then clients count
+// on leases of that node that they renew. That is not promised to be safe; see docs/limits.md.
+func (t *trace) replaced(n *node, foreign bool) {
 	for _, l := range t.locks {
-		l.nodes[n.index].replaced = true
+		l.nodes[n.index].replaced, l.nodes[n.index].foreign = true, foreign
 	}
 }
 
@@ -674,8 +680,8 @@ func (t *trace) renewals(claims []*claim) {
 				}
 				a.until = until
 				extended := l.extended(n, until)
-				if !isMajority(extended, len(l.nodes)) { // unless some nodes have another attempt of it
-					all := l.together(c.owner, a.slots, func(n int) uint64 { return l.extended(n, until) })
+				if !isMajority(extended, len(l.nodes)) { // unless some nodes have another attempt of it, or a copy
+					all := l.together(c.owner, a.slots, func(n int) uint64 { return l.extended(n, until) | l.copied(n, until) })
 					a.loose = isMajority(all, len(l.nodes))
 				}
 				if !a.loose {
@@ -684,6 +690,16 @@ func (t *trace) renewals(claims []*claim) {
 			}
 		}
 	}
+}
+
+// copied is the set of nodes that extended until then what they have of a lease of another node.
+func (l *lockTrace) copied(n int, until time.Duration) (set uint64) {
+	for i := range l.nodes {
+		if left, ok := l.nodes[i].copied[n]; ok && until <= left+l.attempts[n].validity() {
+			set |= 1 << i
+		}
+	}
+	return set
 }
 
 // extended is the set of nodes that extended a lease until then.
