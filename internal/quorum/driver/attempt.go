@@ -42,9 +42,7 @@ type attempt[P any] struct {
 // Acquire is one attempt; see store.Store. The request has been checked.
 func (k *Driver[P]) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	a := k.beginAcquire(r)
-	a.askAllLocked(Question{Op: quorum.Acquire, Lease: a.r.Lease})
-	a.mu.Unlock()
-	k.flush()
+	a.askUnlock(Question{Op: quorum.Acquire, Lease: a.r.Lease})
 	k.readInline(ctx, a.over, nil)
 	await(ctx, nil, a.over, r.TTL, a.step)
 	a.mu.Lock()
@@ -82,8 +80,14 @@ func (k *Driver[P]) newAttempt(r store.WaitRequest, start clock.Instant) *attemp
 	return a
 }
 
-// askAllLocked puts the first question, which is the same for all nodes. The caller calls flush when
-// it has unlocked a.
+// askUnlock puts the first question, unlocks a, and has the question sent.
+func (a *attempt[P]) askUnlock(q Question) {
+	a.askAllLocked(q)
+	a.mu.Unlock()
+	a.k.flush()
+}
+
+// askAllLocked puts the first question, which is the same for all nodes.
 func (a *attempt[P]) askAllLocked(q Question) {
 	a.payload = a.k.Encode(q, a.payload)
 	for i := range a.k.Nodes {

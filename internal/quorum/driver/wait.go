@@ -100,9 +100,7 @@ func (k *Driver[P]) enqueue(r store.WaitRequest, again bool, wish string, reason
 	a.core.Wish(wish)
 	a.waiting = waitState{waits: true, number: k.waiters.last.Add(1), reason: reason}
 	k.waiters.add(a)
-	a.askAllLocked(Question{Op: quorum.Acquire, Lease: r.Lease, Barge: k.Barge, Waits: true, QueueOnly: again, Stamp: start})
-	a.mu.Unlock()
-	k.flush()
+	a.askUnlock(Question{Op: quorum.Acquire, Lease: r.Lease, Barge: k.Barge, Waits: true, QueueOnly: again, Stamp: start})
 	a.mu.Lock()
 	a.reportLocked() // calls that could not be put have their outcomes
 	a.mu.Unlock()
